@@ -41,7 +41,7 @@ _EXPORTS = {
     "Rewriter": "proxy.core.rewriter",
 }
 
-__all__ = ["FORMATS", "Format", "Rewriter", "__version__"]  # noqa: F822 - the first three come from __getattr__
+__all__ = ["FORMATS", "Format", "Rewriter", "__version__"]
 
 
 def __getattr__(name: str) -> object:
