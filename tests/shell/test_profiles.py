@@ -1,0 +1,64 @@
+"""Profiles: what each upstream refuses, and which one `auto` takes."""
+
+import pytest
+
+from proxy.core.problem import ENVELOPES
+from proxy.core.request import Ask, judge
+from proxy.formats import FORMATS
+from proxy.profiles import HOSTS, PROFILES, UNKNOWN_HOST, pick
+
+NAMED = {fmt.name: fmt for fmt in FORMATS}
+
+# One row: format, request body, and whether openai, vllm and any take it.
+TAKEN = [
+    ("openai-chat", b'{"logprobs":true,"top_logprobs":20}', (True, True, True)),
+    ("openai-chat", b'{"logprobs":true,"top_logprobs":21}', (False, False, True)),
+    ("openai-chat", b'{"logprobs":true,"top_logprobs":-1}', (False, True, True)),
+    ("openai-chat", b'{"logprobs":true,"top_logprobs":-2}', (False, False, True)),
+    ("openai-chat", b'{"logprobs":true,"top_logprobs":"5"}', (False, False, False)),
+    ("openai-chat", b'{"logprobs":true,"top_logprobs":5.0}', (False, False, False)),
+    ("openai-chat", b'{"logprobs":1}', (False, True, True)),
+    ("openai-chat", b'{"logprobs":"yes"}', (False, False, False)),
+    ("openai-chat", b'{"top_logprobs":5}', (False, False, True)),
+    ("openai-chat", b'{"top_logprobs":0}', (False, True, True)),
+    ("openai-completions", b'{"logprobs":5}', (True, True, True)),
+    ("openai-completions", b'{"logprobs":6}', (False, True, True)),
+    ("openai-completions", b'{"logprobs":21}', (False, False, True)),
+    ("openai-completions", b'{"logprobs":-1}', (False, True, True)),
+    ("openai-completions", b'{"logprobs":true}', (False, True, True)),
+    ("openai-completions", b'{"logprobs":[5]}', (False, False, False)),
+]
+
+
+@pytest.mark.parametrize(("name", "body", "taken"), TAKEN)
+def test_what_each_profile_takes(name: str, body: bytes, taken: tuple[bool, bool, bool]) -> None:
+    answers = {profile: judge(body, NAMED[name], PROFILES[profile]) for profile in PROFILES}
+    assert {profile: isinstance(answer, Ask) for profile, answer in answers.items()} == dict(
+        zip(PROFILES, taken, strict=True)
+    )
+
+
+def test_rows_name_only_what_exists() -> None:
+    for name, profile in PROFILES.items():
+        assert profile.name == name
+        assert profile.envelope is None or profile.envelope in ENVELOPES
+        for format_name, param in profile.rules:
+            assert param in {".".join(rule.param) for rule in NAMED[format_name].rules}
+    assert {UNKNOWN_HOST, *HOSTS.values()} <= PROFILES.keys()
+
+
+@pytest.mark.parametrize(
+    ("name", "upstream", "profile", "why"),
+    [
+        ("auto", "https://api.openai.com/v1", "openai", "auto: the host is api.openai.com"),
+        ("auto", "https://API.OpenAI.com.", "openai", "auto: the host is api.openai.com."),
+        ("auto", "http://127.0.0.1:8000", "openai", "nothing else is known of 127.0.0.1"),
+        ("auto", "https://api.openai.com.evil.example", "openai", "nothing else is known of"),
+        ("vllm", "https://api.openai.com", "vllm", "as set"),
+        ("any", "http://[::1]:8000", "any", "as set"),
+    ],
+)
+def test_auto_goes_by_the_host(name: str, upstream: str, profile: str, why: str) -> None:
+    picked, reason = pick(name, upstream)
+    assert picked.name == profile
+    assert reason.endswith(why)
