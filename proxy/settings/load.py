@@ -116,7 +116,7 @@ def _read_file(config: str, written: str, faults: list[str]) -> dict[str, tuple[
         # Composed, not constructed: scalars stay the text that was written, so that `off` is not False, `1:30` not
         # 90, and one reader serves all sources; nodes also know their lines and repeated keys.
         root = yaml.compose(Path(config).read_text("utf-8"), Loader=yaml.SafeLoader)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         faults.append(f"{written}: {config} cannot be read: {_reason(error)}")
         return {}
     if root is None or root.tag == _NULL:
@@ -129,10 +129,11 @@ def _read_file(config: str, written: str, faults: list[str]) -> dict[str, tuple[
     known = {row.name: row for row in SETTINGS}
     texts: dict[str, tuple[str, str]] = {}
     for key, value in root.value:
-        name = f"{key.value if isinstance(key, yaml.ScalarNode) else '?'} in {config}, line {key.start_mark.line + 1}"
-        row = known.get(key.value) if isinstance(key, yaml.ScalarNode) else None
+        word = key.value if isinstance(key, yaml.ScalarNode) else "?"
+        name = f"{word} in {config}, line {key.start_mark.line + 1}"
+        row = known.get(word)
         if row is None:
-            faults.append(f"{name}: there is no such setting{_hint(str(key.value), list(known))}")
+            faults.append(f"{name}: there is no such setting{_hint(word, list(known))}")
         elif row.name in texts:
             faults.append(f"{name}: stands twice; keep one")
         elif not isinstance(value, yaml.ScalarNode):
@@ -145,16 +146,15 @@ def _read_file(config: str, written: str, faults: list[str]) -> dict[str, tuple[
 
 
 def _reason(error: Exception) -> str:
-    """What went wrong with a file, in one line that repeats nothing from inside it."""
+    """What went wrong with a file, in one line."""
     if isinstance(error, OSError):
         return error.strerror or type(error).__name__
     if isinstance(error, UnicodeDecodeError):
         return "it is not UTF-8"
     mark = getattr(error, "problem_mark", None)
     where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-    return (
-        f"it is not YAML{where}: {getattr(error, 'problem', None) or getattr(error, 'reason', 'unreadable')}"
-    )
+    what = getattr(error, "problem", None) or getattr(error, "reason", None) or type(error).__name__
+    return f"it is not YAML{where}: {what}"
 
 
 def _hint(name: str, known: list[str]) -> str:

@@ -245,6 +245,7 @@ def test_all_faults_are_told_at_once_under_the_names_that_were_written(tmp_path:
         (b"a: [", "it is not YAML at line 1"),
         (b"\xff\xfe\xff", "it is not UTF-8"),
         (b"a: \x00", "it is not YAML"),
+        (b"[" * 100_000, "it is not YAML"),
         (b"a: 1\n--- \nb: 2\n", "it is not YAML at line 2"),
         (b"- a\n", "holds no mapping"),
         (b"just text", "holds no mapping"),
