@@ -1,0 +1,205 @@
+"""JSON lines on standard output: one for each request, and few others.
+
+Law: numbers, names and closed words; never a key, a cookie, a header's value, a query, a prompt or a completion, at
+any level. What others say (libraries, exceptions) is data of unknown origin: of a library's record only the template
+is written, never the arguments; of an exception its type and place, never its text. A line is one line, whatever is
+in it, and writing it never raises.
+"""
+
+import logging
+import math
+import re
+import sys
+from collections.abc import Iterable, Mapping, MutableMapping
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import orjson
+import structlog
+
+from proxy.core.report import Outcome
+
+if TYPE_CHECKING:
+    from proxy.core.figures import Figures
+
+NAME_LENGTH: Final = 128
+"""Names that clients and upstreams choose (models, ids) are cut here."""
+
+_LEVELS: Final = {"debug": 10, "info": 20, "warning": 30, "error": 40}
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+
+
+class Stream(Protocol):
+    """Where lines go."""
+
+    def write(self, text: str, /) -> object: ...
+
+    def flush(self) -> object: ...
+
+
+def configure(level: str, stream: Stream | None = None) -> None:
+    """Send all lines from `level` up to `stream` (standard output), those of libraries among them."""
+    structlog.configure(
+        processors=[_stamp, _place_exception, _render],
+        wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
+        logger_factory=lambda *_: _Lines(stream or sys.stdout),
+        cache_logger_on_first_use=False,
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [*(one for one in root.handlers if not isinstance(one, _Libraries)), _Libraries()]
+    # A library's debug lines are about itself, and some print what they were given.
+    root.setLevel(max(_LEVELS[level], logging.WARNING))
+
+
+def get() -> structlog.typing.FilteringBoundLogger:
+    """The logger; as configured when it writes, not when it was got."""
+    logger: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+    return logger
+
+
+def log_outcome(outcome: Outcome) -> None:
+    """The line of one request."""
+    get().log(_LEVELS[_level(outcome)], "request", **fields(outcome))
+
+
+def fields(outcome: Outcome) -> dict[str, object]:
+    """What the line of a request says. `time` is when it was over; `duration_ms` earlier it began."""
+    report = outcome.report
+    tokens, mean = _mean_logprob(choice.figures for choice in report.choices) if report else (0, None)
+    problem = outcome.problem
+    return {
+        "time": _rfc3339(outcome.time + outcome.duration),
+        "id": clean(report.id if report else None),
+        "method": clean(outcome.method),
+        "api": outcome.api,
+        "format": outcome.format,
+        "model": clean(outcome.model),
+        "response_model": clean(report.model if report else None),
+        "status": outcome.status,
+        "origin": outcome.origin,
+        "outcome": outcome.outcome,
+        "stream": outcome.stream,
+        "tokens": tokens,
+        "perplexity": _exp(None if mean is None else -mean),
+        "geometric_mean_probability": _exp(mean),
+        "duration_ms": _ms(outcome.duration),
+        "first_chunk_ms": _ms(outcome.first_chunk),
+        "upstream_head_ms": _ms(outcome.upstream_head),
+        "rewrite_ms": _ms(outcome.rewrite_seconds),
+        "request_bytes": outcome.request_bytes,
+        "response_bytes": outcome.response_bytes,
+        "upstream_error": outcome.upstream_error,
+        # Not the message: it may speak of what the client sent.
+        "problem": {"param": clean(problem.param), "reason": problem.reason} if problem else None,
+        "failures": report.failures if report else {},
+        "error": clean(outcome.error),
+    }
+
+
+def clean(name: str | None) -> str | None:
+    """A foreign name as every reader of JSON takes it: no control characters or lone surrogates, not too long."""
+    return None if name is None else _CONTROL.sub("\ufffd", name[:NAME_LENGTH])
+
+
+def _level(outcome: Outcome) -> str:
+    if outcome.error or (outcome.origin == "proxy" and outcome.status >= 500):
+        return "error"
+    if outcome.upstream_error or (outcome.report and outcome.report.failures):
+        return "warning"
+    return "info"
+
+
+def _mean_logprob(figures: Iterable["Figures"]) -> tuple[int, float | None]:
+    """Scored tokens of all choices, and the mean of their logprobs."""
+    tokens, total = 0, 0.0
+    for one in figures:
+        if one.tokens and one.logprob_sum is not None:
+            tokens += one.tokens
+            total += one.logprob_sum
+    return tokens, total / tokens if tokens else None
+
+
+def _exp(exponent: float | None) -> float | None:
+    if exponent is None or not exponent < math.log(sys.float_info.max):
+        return None
+    return math.exp(exponent)
+
+
+def _ms(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds * 1000, 3)
+
+
+def _rfc3339(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _stamp(_: object, level: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    time = event.pop("time", None) or _rfc3339(datetime.now(UTC).timestamp())
+    return {"time": time, "level": level, "event": event.pop("event", ""), **event}
+
+
+def _place_exception(_: object, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """`exc_info` becomes the exception's type and place: its text may hold anything."""
+    info = event.pop("exc_info", None)
+    if info:
+        error = (
+            info
+            if isinstance(info, BaseException)
+            else info[1]
+            if isinstance(info, tuple)
+            else sys.exception()
+        )
+        if error is not None:
+            event["exception"] = f"{type(error).__name__}{_place(error.__traceback__)}"
+    return event
+
+
+def _place(traceback: TracebackType | None) -> str:
+    if traceback is None:
+        return ""
+    while traceback.tb_next:
+        traceback = traceback.tb_next
+    code = traceback.tb_frame.f_code
+    return f" at {Path(code.co_filename).name}:{traceback.tb_lineno} in {code.co_name}"
+
+
+def _render(_: object, __: str, event: Mapping[str, Any]) -> str:
+    try:
+        return orjson.dumps(event, default=_unknown, option=orjson.OPT_NON_STR_KEYS).decode()
+    except TypeError:
+        # A lone surrogate, an integer beyond 64 bits or the like: the line is worth more than that value.
+        return orjson.dumps({clean(str(key)): clean(str(value)) for key, value in event.items()}).decode()
+
+
+def _unknown(value: object) -> str:
+    return type(value).__name__
+
+
+class _Lines:
+    """structlog's end: a method for each level, all the same."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+
+    def msg(self, line: str) -> None:
+        try:
+            self._stream.write(line + "\n")
+            self._stream.flush()
+        except (OSError, ValueError):
+            # A full disk, a closed pipe: no reason to fail a request.
+            pass
+
+    debug = info = warning = error = critical = exception = log = msg
+
+
+class _Libraries(logging.Handler):
+    """Records of libraries, as lines like ours."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        # asyncio writes the failed task behind the first line, and with it what the exception says.
+        template = str(record.msg).partition("\n")[0]
+        level = min(max(record.levelno // 10 * 10, logging.DEBUG), logging.CRITICAL)
+        exc_info = record.exc_info[1] if record.exc_info else None
+        get().log(level, clean(template), logger=record.name, exc_info=exc_info)

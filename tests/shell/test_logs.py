@@ -1,0 +1,246 @@
+"""Logs: one line a request, one line whatever is in it, and nothing in it that is not ours to tell."""
+
+import io
+import logging
+from types import SimpleNamespace
+from typing import Any, cast
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy import logs
+from proxy.core.problem import Problem
+from proxy.core.report import ChoiceReport, Outcome, Report
+
+HOSTILE = 'a\ud800b\nc\u2028d\x00e\x9b"f\\'
+
+
+@pytest.fixture
+def out() -> io.StringIO:
+    stream = io.StringIO()
+    logs.configure("debug", stream)
+    return stream
+
+
+def lines(stream: io.StringIO) -> list[dict[str, Any]]:
+    text = stream.getvalue()
+    assert text == "" or text.endswith("\n")
+    return [orjson.loads(line) for line in text.split("\n")[:-1]]
+
+
+def choice(tokens: int, logprob_sum: float | None) -> ChoiceReport:
+    return ChoiceReport((0,), cast(Any, SimpleNamespace(tokens=tokens, logprob_sum=logprob_sum)))
+
+
+def an_outcome(**changes: Any) -> Outcome:
+    report = Report(asked=True, id="chatcmpl-1", model="m-2026", choices=[choice(2, -1.0)], failures={})
+    values: dict[str, Any] = {
+        "time": 1_700_000_000.25,
+        "method": "POST",
+        "api": "chat",
+        "format": "openai-chat",
+        "model": "m",
+        "status": 200,
+        "outcome": "scored",
+        "stream": True,
+        "duration": 1.5,
+        "upstream_head": 0.1,
+        "first_chunk": 0.25,
+        "rewrite_seconds": 0.0012345,
+        "request_bytes": 100,
+        "response_bytes": 2000,
+        "report": report,
+    }
+    return Outcome(**(values | changes))
+
+
+def test_a_request_is_one_line_with_everything_in_it(out: io.StringIO) -> None:
+    logs.log_outcome(an_outcome())
+    (line,) = lines(out)
+    assert line == {
+        "time": "2023-11-14T22:13:21.750Z",
+        "level": "info",
+        "event": "request",
+        "id": "chatcmpl-1",
+        "method": "POST",
+        "api": "chat",
+        "format": "openai-chat",
+        "model": "m",
+        "response_model": "m-2026",
+        "status": 200,
+        "origin": "upstream",
+        "outcome": "scored",
+        "stream": True,
+        "tokens": 2,
+        "perplexity": 1.6487212707001282,
+        "geometric_mean_probability": 0.6065306597126334,
+        "duration_ms": 1500.0,
+        "first_chunk_ms": 250.0,
+        "upstream_head_ms": 100.0,
+        "rewrite_ms": 1.234,
+        "request_bytes": 100,
+        "response_bytes": 2000,
+        "upstream_error": None,
+        "problem": None,
+        "failures": {},
+        "error": None,
+    }
+
+
+def test_choices_are_taken_together(out: io.StringIO) -> None:
+    logs.log_outcome(an_outcome(report=Report(choices=[choice(1, -2.0), choice(3, 0.0), choice(0, None)])))
+    (line,) = lines(out)
+    assert (line["tokens"], line["geometric_mean_probability"]) == (4, 0.6065306597126334)
+
+
+@pytest.mark.parametrize(
+    ("total", "perplexity", "mean"),
+    [(-1e6, None, 0.0), (float("-inf"), None, 0.0), (float("nan"), None, None), (0.0, 1.0, 1.0)],
+)
+def test_numbers_are_finite_or_null(out: io.StringIO, total: float, perplexity: object, mean: object) -> None:
+    logs.log_outcome(an_outcome(report=Report(choices=[choice(1, total)])))
+    (line,) = lines(out)
+    assert (line["perplexity"], line["geometric_mean_probability"]) == (perplexity, mean)
+
+
+def test_without_a_report_there_are_no_figures(out: io.StringIO) -> None:
+    logs.log_outcome(an_outcome(report=None, upstream_head=None, first_chunk=None))
+    (line,) = lines(out)
+    assert (line["id"], line["tokens"], line["perplexity"], line["first_chunk_ms"]) == (None, 0, None, None)
+    assert line["failures"] == {}
+
+
+@pytest.mark.parametrize(
+    ("changes", "level"),
+    [
+        ({}, "info"),
+        ({"status": 429}, "info"),
+        ({"status": 400, "origin": "proxy"}, "info"),
+        ({"status": 502, "origin": "proxy", "upstream_error": "connect"}, "error"),
+        ({"upstream_error": "cut"}, "warning"),
+        ({"report": Report(failures={"invalid_json": 1})}, "warning"),
+        ({"error": "ValueError"}, "error"),
+        ({"status": 503}, "info"),
+    ],
+)
+def test_the_level_says_whether_something_went_wrong(
+    out: io.StringIO, changes: dict[str, Any], level: str
+) -> None:
+    logs.log_outcome(an_outcome(**changes))
+    assert lines(out)[0]["level"] == level
+
+
+def test_a_problem_is_told_by_parameter_and_reason_not_by_message(out: io.StringIO) -> None:
+    problem = Problem(400, "canary", param="top_logprobs", reason="range")
+    logs.log_outcome(an_outcome(problem=problem, status=400, origin="proxy"))
+    assert lines(out)[0]["problem"] == {"param": "top_logprobs", "reason": "range"}
+    assert "canary" not in out.getvalue()
+
+
+def test_foreign_names_cannot_break_the_line_and_are_cut(out: io.StringIO) -> None:
+    report = Report(id=HOSTILE, model="y" * 1000)
+    logs.log_outcome(an_outcome(model=HOSTILE + "x" * 1000, method=HOSTILE, report=report, error=HOSTILE))
+    (line,) = lines(out)
+    assert out.getvalue().count("\n") == 1
+    assert line["model"].startswith('a\ufffdb\ufffdc\ufffdd\ufffde\ufffd"f\\xxx')
+    assert len(line["model"]) == len(line["response_model"]) == 128
+
+
+@given(st.text(st.characters(codec=None), max_size=300))
+def test_clean_names_are_utf_8_and_one_line(name: str) -> None:
+    cleaned = logs.clean(name)
+    assert cleaned is not None
+    assert len(cleaned.encode().splitlines()) <= 1
+    assert cleaned.isprintable() or all(ord(character) >= 32 for character in cleaned)
+
+
+@given(
+    st.dictionaries(
+        st.text(st.characters(codec=None)),
+        st.recursive(
+            st.none() | st.floats() | st.integers() | st.text(st.characters(codec=None)) | st.binary(),
+            lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.integers(), inner, max_size=3),
+            max_leaves=5,
+        ),
+    ).filter(lambda event: not {"event", "level", "exc_info"} & event.keys())
+)
+def test_no_value_breaks_a_line(event: dict[str, Any]) -> None:
+    stream = io.StringIO()
+    logs.configure("info", stream)
+    logs.get().info("something", **event)
+    line, end = stream.getvalue().split("\n")
+    assert end == ""
+    assert orjson.loads(line)["event"] == "something"
+
+
+def test_levels_are_kept(out: io.StringIO) -> None:
+    logs.configure("warning", out)
+    logs.log_outcome(an_outcome())
+    logs.log_outcome(an_outcome(error="ValueError"))
+    assert [line["level"] for line in lines(out)] == ["error"]
+
+
+def test_exceptions_are_told_by_type_and_place(out: io.StringIO) -> None:
+    def fails() -> None:
+        raise ValueError("canary")
+
+    try:
+        fails()
+    except ValueError as error:
+        logs.get().error("failed", exc_info=error)
+        logs.get().exception("failed")
+        logs.get().error("failed", exc_info=(type(error), error, error.__traceback__))
+    logs.get().error("failed", exc_info=ValueError("canary"))
+    told = [line["exception"] for line in lines(out)]
+    assert told[3] == "ValueError"
+    for one in told[:3]:
+        assert one.startswith("ValueError at test_logs.py:")
+        assert one.endswith(" in fails")
+    assert "canary" not in out.getvalue()
+
+
+def test_of_a_library_only_the_template_is_told(out: io.StringIO) -> None:
+    logger = logging.getLogger("some.library")
+    try:
+        raise RuntimeError("canary")
+    except RuntimeError:
+        logger.exception("it said %s", "canary")
+    logger.warning("Task exception was never retrieved\nfuture: <Task exception=canary>")
+    logger.debug("not even this: %s", "canary")
+    logger.log(35, "between")
+    first, second, third = lines(out)
+    assert (first["event"], first["logger"], first["level"]) == ("it said %s", "some.library", "error")
+    assert first["exception"].startswith("RuntimeError at test_logs.py:")
+    assert second["event"] == "Task exception was never retrieved"
+    assert third["level"] == "warning"
+    assert "canary" not in out.getvalue()
+
+
+def test_configuring_twice_writes_once(out: io.StringIO) -> None:
+    logs.configure("info", out)
+    logging.getLogger("x").warning("once")
+    assert len(lines(out)) == 1
+
+
+@pytest.mark.parametrize("error", [BrokenPipeError, OSError, ValueError])
+def test_a_stream_that_cannot_be_written_fails_nobody(error: type[Exception]) -> None:
+    class Broken:
+        def write(self, text: str, /) -> None:
+            raise error
+
+        def flush(self) -> None:
+            raise AssertionError
+
+    logs.configure("info", Broken())
+    logs.log_outcome(an_outcome())
+
+
+@pytest.fixture(autouse=True)
+def as_it_was() -> Any:
+    yield
+    logs.configure("error", io.StringIO())
+    root = logging.getLogger()
+    root.handlers[:] = [one for one in root.handlers if not isinstance(one, logs._Libraries)]
+    root.setLevel(logging.WARNING)
