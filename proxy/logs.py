@@ -8,7 +8,6 @@ in it, and writing it never raises.
 
 import logging
 import math
-import re
 import sys
 from collections.abc import Iterable, Mapping, MutableMapping
 from datetime import UTC, datetime
@@ -19,16 +18,13 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import orjson
 import structlog
 
+from proxy.core.names import clean
 from proxy.core.report import Outcome
 
 if TYPE_CHECKING:
     from proxy.core.figures import Figures
 
-NAME_LENGTH: Final = 128
-"""Names that clients and upstreams choose (models, ids) are cut here."""
-
 _LEVELS: Final = {"debug": 10, "info": 20, "warning": 30, "error": 40}
-_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 class Stream(Protocol):
@@ -71,12 +67,12 @@ def fields(outcome: Outcome) -> dict[str, object]:
     problem = outcome.problem
     return {
         "time": _rfc3339(outcome.time + outcome.duration),
-        "id": clean(report.id if report else None),
-        "method": clean(outcome.method),
+        "id": _clean(report.id if report else None),
+        "method": _clean(outcome.method),
         "api": outcome.api,
         "format": outcome.format,
-        "model": clean(outcome.model),
-        "response_model": clean(report.model if report else None),
+        "model": _clean(outcome.model),
+        "response_model": _clean(report.model if report else None),
         "status": outcome.status,
         "origin": outcome.origin,
         "outcome": outcome.outcome,
@@ -92,15 +88,14 @@ def fields(outcome: Outcome) -> dict[str, object]:
         "response_bytes": outcome.response_bytes,
         "upstream_error": outcome.upstream_error,
         # Not the message: it may speak of what the client sent.
-        "problem": {"param": clean(problem.param), "reason": problem.reason} if problem else None,
+        "problem": {"param": _clean(problem.param), "reason": problem.reason} if problem else None,
         "failures": report.failures if report else {},
-        "error": clean(outcome.error),
+        "error": _clean(outcome.error),
     }
 
 
-def clean(name: str | None) -> str | None:
-    """A foreign name as every reader of JSON takes it: no control characters or lone surrogates, not too long."""
-    return None if name is None else _CONTROL.sub("\ufffd", name[:NAME_LENGTH])
+def _clean(name: str | None) -> str | None:
+    return None if name is None else clean(name)
 
 
 def _level(outcome: Outcome) -> str:

@@ -148,14 +148,6 @@ def test_foreign_names_cannot_break_the_line_and_are_cut(out: io.StringIO) -> No
     assert len(line["model"]) == len(line["response_model"]) == 128
 
 
-@given(st.text(st.characters(codec=None), max_size=300))
-def test_clean_names_are_utf_8_and_one_line(name: str) -> None:
-    cleaned = logs.clean(name)
-    assert cleaned is not None
-    assert len(cleaned.encode().splitlines()) <= 1
-    assert cleaned.isprintable() or all(ord(character) >= 32 for character in cleaned)
-
-
 @given(
     st.dictionaries(
         st.text(st.characters(codec=None)),

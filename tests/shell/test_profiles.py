@@ -53,7 +53,7 @@ def test_rows_name_only_what_exists() -> None:
         ("auto", "https://api.openai.com/v1", "openai", "auto: the host is api.openai.com"),
         ("auto", "https://API.OpenAI.com.", "openai", "auto: the host is api.openai.com."),
         ("auto", "http://127.0.0.1:8000", "openai", "nothing else is known of 127.0.0.1"),
-        ("auto", "https://api.openai.com.evil.example", "openai", "nothing else is known of"),
+        ("auto", "https://api.openai.com.evil.example", "openai", "known of api.openai.com.evil.example"),
         ("vllm", "https://api.openai.com", "vllm", "as set"),
         ("any", "http://[::1]:8000", "any", "as set"),
     ],

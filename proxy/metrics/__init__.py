@@ -1,0 +1,6 @@
+"""What Prometheus gets: `table` (the one table), `names` (bounded label values), `record` (one flush per Outcome)."""
+
+from proxy.metrics.record import Metrics
+from proxy.metrics.table import METRICS, Metric, markdown
+
+__all__ = ["METRICS", "Metric", "Metrics", "markdown"]
