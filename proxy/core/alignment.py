@@ -1,0 +1,159 @@
+"""Which part of the answer each token makes: tokens laid over the text that is seen.
+
+Law: the bytes decide. A server may send text later than its tokens (vLLM holds back what could become a stop
+string) or tokens without text (end tokens, fences, pieces of a character); a token without bytes takes the part
+of the next token that has some.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from proxy.core.tokens import Part, Token
+
+Texts = Sequence[tuple[Part, str | None]]
+"""Text by part; None where something stands there that is no text (tool calls)."""
+Placed = list[tuple[Token, Part]]
+
+_MAX_WAITING: Final = 4096
+"""Tokens, and bytes of text a token, that wait for their counterpart; beyond it they are let go."""
+
+
+def over_whole(tokens: Sequence[Token], texts: Texts) -> tuple[Placed, bool]:
+    """Parts of all tokens of an answer, and whether they align.
+
+    The visible text is looked for in the joined bytes from the end: tokens over it make the answer, tokens before it
+    are reasoning or control, tokens after it control. Where it is not found every token counts as answer."""
+    visible = _encode("".join(text for part, text in texts if part is Part.ANSWER and text))
+    others = [part for part, text in texts if part is not Part.ANSWER and text != ""]
+    joined = b"".join([token.data for token in tokens])
+    if not visible:
+        hidden = others[0] if others else Part.CONTROL
+        return [(token, hidden if token.data else Part.CONTROL) for token in tokens], True
+    start = joined.rfind(visible)
+    if start < 0:
+        return [(token, Part.ANSWER) for token in tokens], False
+    end = start + len(visible)
+    before = Part.REASONING if Part.REASONING in others else Part.CONTROL
+    after = Part.TOOL if Part.TOOL in others else Part.CONTROL
+    placed: Placed = []
+    empty: list[Token] = []
+    at = 0
+    for token in tokens:
+        if not token.data:
+            empty.append(token)
+            continue
+        following = at + len(token.data)
+        part = before if following <= start else after if at >= end else Part.ANSWER
+        placed += [(piece, part) for piece in empty]
+        placed.append((token, part))
+        empty.clear()
+        at = following
+    return placed + [(piece, Part.CONTROL) for piece in empty], True
+
+
+class Aligner:
+    """The same for a stream, as it comes."""
+
+    __slots__ = ("_segments", "_tokens")
+
+    def __init__(self) -> None:
+        self._tokens: list[Token] = []
+        """Waiting for their text."""
+        self._segments: list[tuple[Part, bytes]] = []
+        """Text that waits for its tokens, neighbours of one part joined."""
+
+    def feed(self, tokens: Sequence[Token], texts: Texts) -> Placed:
+        """Tokens whose part is known now, in their order."""
+        if not tokens and not self._tokens:
+            return []
+        if len(tokens) == 1 == len(texts) and not self._tokens and not self._segments:
+            part, text = texts[0]
+            if text is None or (tokens[0].data and _encode(text) == tokens[0].data):
+                return [(tokens[0], part)]
+        self._tokens += tokens
+        for part, text in texts:
+            if text:
+                self._add(part, _encode(text))
+        if not self._segments and any(text is None for _, text in texts):
+            return self._place(len(self._tokens), texts[0][0])
+        if texts and not any(token.data for token in self._tokens):
+            return self._place(len(self._tokens), self._take_part(texts)) if self._segments else []
+        return self._settle()
+
+    def close(self) -> Placed:
+        """The rest: a token that reaches beyond the text seen belongs to it, all others are control."""
+        placed: Placed = []
+        if self._segments and (first := self._first()) is not None:
+            part, text = self._segments[0]
+            if self._tokens[first].data.startswith(text):
+                placed = self._place(first + 1, part)
+        return placed + self._place(len(self._tokens), Part.CONTROL)
+
+    def _add(self, part: Part, text: bytes) -> None:
+        if self._segments and self._segments[-1][0] is part:
+            text = self._segments.pop()[1] + text
+        self._segments.append((part, text))
+
+    def _take_part(self, texts: Texts) -> Part:
+        self._segments.clear()
+        return next(part for part, text in texts if text)
+
+    def _first(self) -> int | None:
+        """The first waiting token that has bytes."""
+        return next((index for index, token in enumerate(self._tokens) if token.data), None)
+
+    def _place(self, count: int, part: Part) -> Placed:
+        placed = [(token, part) for token in self._tokens[:count]]
+        del self._tokens[:count]
+        return placed
+
+    def _settle(self) -> Placed:
+        placed: Placed = []
+        while self._segments and (first := self._first()) is not None:
+            part, text = self._segments[0]
+            data = self._tokens[first].data
+            if text.startswith(data):
+                placed += self._place(first + 1, part)
+                self._shorten(len(data))
+            elif data.startswith(text):
+                if len(self._segments) == 1:
+                    break
+                placed += self._place(first + 1, part)
+                self._shorten(len(text))
+            elif (at := b"".join([token.data for token in self._tokens]).find(text)) >= 0:
+                placed += self._skip_to(at, part)
+            elif (at := text.find(data)) > 0:
+                self._shorten(at)
+            else:
+                placed += self._place(len(self._tokens), part)
+                self._segments.clear()
+        if (
+            len(self._tokens) > _MAX_WAITING
+            or sum(len(text) for _, text in self._segments) > _MAX_WAITING * 16
+        ):
+            placed += self._place(len(self._tokens), Part.CONTROL)
+            self._segments.clear()
+        return placed
+
+    def _skip_to(self, at: int, part: Part) -> Placed:
+        """Tokens before byte `at` of the joined ones show nothing; the one over it begins the segment."""
+        count = passed = 0
+        while passed + len(self._tokens[count].data) <= at:
+            passed += len(self._tokens[count].data)
+            count += 1
+        placed = self._place(count, Part.CONTROL)
+        shown = len(self._tokens[0].data) - (at - passed)
+        placed += self._place(1, part)
+        self._shorten(shown)
+        return placed
+
+    def _shorten(self, count: int) -> None:
+        part, text = self._segments[0]
+        if len(text) > count:
+            self._segments[0] = part, text[count:]
+        else:
+            del self._segments[0]
+
+
+def _encode(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")

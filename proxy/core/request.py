@@ -1,0 +1,155 @@
+"""The way in: what a request wants, and whether its logprob parameters are ones the upstream takes.
+
+Law: only the logprob parameters are judged. What cannot be judged (no JSON object, nested too deep, a byte order
+mark) goes upstream as it came; the upstream has its own words for it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import orjson
+
+from proxy.core.format import Format, Kind, Path, Rule
+from proxy.core.problem import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Limits and spellings of one upstream, laid over the rules of a format."""
+
+    name: str
+    envelope: str | None = None
+    """Overrides the format's error envelope."""
+    ranges: bool = True
+    """Judge ranges and dependencies; without it only types."""
+    zero_needs_switch: bool = True
+    """0 alternatives are refused too where logprobs are off, as OpenAI does."""
+    rules: Mapping[tuple[str, str], Rule] = field(default_factory=dict)
+    """Rule by (format, parameter) in place of the format's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What a request wants, as far as the answer's reader must know."""
+
+    judged: bool = True
+    asked: bool = False
+    """The client wants logprobs."""
+    stream: bool | None = None
+    model: str | None = None
+    """As requested."""
+    top: int | None = None
+    """Alternatives asked for."""
+    echo: bool = False
+    prompt_chars: int | None = None
+    """Length of a prompt given as one string, in characters; None where it is unknown."""
+
+
+UNJUDGED = Ask(judged=False)
+
+_WORDS = {
+    str: "a string",
+    bool: "a boolean",
+    int: "an integer",
+    float: "a decimal number",
+    list: "an array",
+    dict: "an object",
+}
+_KINDS = {Kind.BOOLEAN: bool, Kind.INTEGER: int, Kind.ARRAY: list}
+
+
+def judge(
+    body: bytes,
+    fmt: Format,
+    profile: Profile,
+    variables: Mapping[str, str] | None = None,
+    *,
+    strict: bool = True,
+) -> Problem | Ask:
+    """Judge one request body: a Problem to answer with, or the Ask to go on with.
+
+    `variables` are the route's own (`{model}`). With `strict` false nothing is refused. Never raises on any body.
+    """
+    try:
+        request = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return UNJUDGED
+    if type(request) is not dict:
+        return UNJUDGED
+    top = None
+    for rule in fmt.rules:
+        name = ".".join(rule.param)
+        rule = profile.rules.get((fmt.name, name), rule)
+        value = _at(request, rule.param)
+        if strict and value is not None and (problem := _check(request, rule, name, value, profile)):
+            return problem
+        if Kind.INTEGER in rule.kinds and type(value) is int:
+            top = value
+    prompt = _at(request, fmt.prompt) if fmt.prompt else None
+    model, stream = request.get("model"), request.get("stream")
+    return Ask(
+        asked=any(on(_at(request, path)) for path, on in fmt.asked),
+        stream=stream if type(stream) is bool else None,
+        model=model if type(model) is str else (variables or {}).get("model"),
+        top=top,
+        echo=bool(fmt.echo) and _at(request, fmt.echo) is True,
+        prompt_chars=len(prompt) if type(prompt) is str else None,
+    )
+
+
+def _at(value: object, path: Path) -> object:
+    for name in path:
+        if type(value) is not dict:
+            return None
+        value = value.get(name)
+    return value
+
+
+def _check(request: object, rule: Rule, name: str, value: object, profile: Profile) -> Problem | None:
+    """The first fault of one parameter, in OpenAI's words."""
+    if type(value) not in {_KINDS[kind] for kind in rule.kinds}:
+        wanted = " or ".join(kind.value for kind in rule.kinds)
+        got = _WORDS[type(value)]
+        return _problem(
+            f"Invalid type for '{name}': expected {wanted}, but got {got} instead.",
+            name,
+            "invalid_type",
+            "type",
+            profile,
+        )
+    if not profile.ranges or type(value) is not int:
+        return None
+    if rule.needs and (value != 0 or profile.zero_needs_switch):
+        switch = _at(request, rule.needs)
+        if switch is None or switch is False:
+            needs = ".".join(rule.needs)
+            return _problem(
+                f"The '{name}' parameter is only allowed when '{needs}' is enabled.",
+                name,
+                None,
+                "requires",
+                profile,
+            )
+    if rule.low is not None and value < rule.low:
+        return _problem(
+            f"Invalid '{name}': integer below minimum value. Expected a value >= {rule.low}, "
+            f"but got {value} instead.",
+            name,
+            "integer_below_min_value",
+            "range",
+            profile,
+        )
+    if rule.high is not None and value > rule.high:
+        return _problem(
+            f"Invalid value for '{name}': must be less than or equal to {rule.high}.",
+            name,
+            None,
+            "range",
+            profile,
+        )
+    return None
+
+
+def _problem(message: str, param: str, code: str | None, reason: str, profile: Profile) -> Problem:
+    hint = f" (logprob-proxy profile '{profile.name}'; --profile changes it)"
+    return Problem(400, message + hint, param=param, code=code, reason=reason)

@@ -1,0 +1,193 @@
+"""One answer's way through the core: bytes in, the same bytes with probabilities out.
+
+Law: fail open. Whatever cannot be read passes as it came and is counted; no fault in here costs a byte.
+"""
+
+from collections.abc import Generator
+
+from proxy.core.edits import Edit, apply
+from proxy.core.format import Format
+from proxy.core.framing import Frame, framer
+from proxy.core.reading import Reading, read, read_slices
+from proxy.core.report import Report
+from proxy.core.request import UNJUDGED, Ask
+from proxy.core.scan import ScanError
+from proxy.core.scan_fast import MAX_BYTES, fast
+from proxy.core.tally import Tally
+
+
+class Rewriter:
+    """feed and finish of one answer.
+
+    A payload too big for one C call makes the rewriter `busy`: it is read in slices of a few ms, one a `step`,
+    and what is fed meanwhile waits behind it. `framing` is a name that `framing.choose` or `sniff` gave, or
+    `raw`: everything passes.
+    """
+
+    def __init__(
+        self,
+        fmt: Format,
+        framing: str,
+        ask: Ask = UNJUDGED,
+        *,
+        max_event: int = 1 << 20,
+        max_body: int = 8 << 20,
+    ) -> None:
+        self._format = fmt
+        self._framer = (
+            framer(framing, fmt, max_event=max_event, max_body=max_body) if framing != "raw" else None
+        )
+        self._flat = framing != "whole"
+        self._tally = Tally(fmt, ask)
+        self._clean = True
+        self._read = 0
+        self._unread = 0
+        self._work: Generator[Reading | None, None, None] | None = None
+        self._frames: list[Frame] = []
+        """The frame in work and what follows it."""
+        self._queue: list[bytes] = []
+        """Fed while busy."""
+
+    @property
+    def busy(self) -> bool:
+        """A big payload is being read; call `step` until it is done."""
+        return self._work is not None
+
+    @property
+    def held(self) -> int:
+        """Bytes fed and not given back."""
+        framed = self._framer.held if self._framer else 0
+        return framed + sum(len(frame.raw) for frame in self._frames) + sum(map(len, self._queue))
+
+    @property
+    def report(self) -> Report:
+        """What is known; tokens that wait for a part are settled, so read it when the answer is over."""
+        report = self._tally.close()
+        report.unreadable = self._unread > 0 and self._read == 0
+        return report
+
+    def feed(self, data: bytes) -> bytes:
+        """What may leave now. An empty result means that more bytes, or steps, are needed."""
+        if self._framer is None:
+            return data
+        if self._work is not None:
+            self._queue.append(data)
+            return b""
+        return self._run(self._framer.feed(data))
+
+    def step(self) -> bytes:
+        """A few ms of work on a big payload; what may leave after it."""
+        if self._work is None:
+            return b""
+        frame = self._frames[0]
+        try:
+            reading = next(self._work)
+            if reading is None:
+                return b""
+            out = self._write(frame, reading)
+        except Exception as fault:  # noqa: BLE001 - law 2
+            out = self._refuse(frame, fault)
+        self._work = None
+        rest, self._frames = self._frames[1:], []
+        out += self._run(rest)
+        if self._queue and not self.busy:
+            data, self._queue = b"".join(self._queue), []
+            out += self.feed(data)
+        return out
+
+    def finish(self, *, clean: bool = True) -> bytes:
+        """All that is left, when the upstream has ended. Where it did not end cleanly, a payload that cannot be read
+        is no failure of the answer's."""
+        self._clean = clean
+        out = [self._drain()]
+        if self._framer is not None:
+            out.append(self._run(self._framer.finish()))
+            out.append(self._drain())
+        return b"".join(out)
+
+    def give_up(self, reason: str) -> bytes:
+        """Everything held, as it came; from here on all passes. `reason` is one of report.FAILURE_REASONS."""
+        if self._framer is None:
+            return b""
+        self._tally.report.fail(reason)
+        frames = self._frames + self._framer.finish()
+        out = b"".join([frame.raw for frame in frames] + self._queue)
+        self._framer, self._work, self._frames, self._queue = None, None, [], []
+        return out
+
+    def _drain(self) -> bytes:
+        out = []
+        while self.busy:
+            out.append(self.step())
+        return b"".join(out)
+
+    def _run(self, frames: list[Frame]) -> bytes:
+        out = []
+        for index, frame in enumerate(frames):
+            if frame.payload is None:
+                if frame.failure:
+                    self._tally.report.fail(frame.failure)
+                out.append(frame.raw)
+            elif len(frame.payload) > MAX_BYTES:
+                self._work = read_slices(frame.payload, self._format, flat=self._flat)
+                self._frames = frames[index:]
+                break
+            else:
+                out.append(self._event(frame, frame.payload))
+        return b"".join(out) if len(out) != 1 else out[0]
+
+    def _event(self, frame: Frame, payload: bytes) -> bytes:
+        bare = payload.strip()
+        if not bare or bare in self._format.terminators:
+            self._tally.report.ended = self._tally.report.ended or bool(bare)
+            return frame.raw
+        try:
+            reading = fast(payload, self._format, flat=self._flat)
+            if reading is None:
+                reading = read(payload, self._format, flat=self._flat)
+            return self._write(frame, reading)
+        except Exception as fault:  # noqa: BLE001 - law 2
+            return self._refuse(frame, fault)
+
+    def _write(self, frame: Frame, reading: Reading) -> bytes:
+        """The frame with the reading's edits; only then is it counted."""
+        edits = reading.edits
+        out = apply(frame.raw, _moved(edits, frame.lines)) if edits else frame.raw
+        report = self._tally.report
+        whole = not self._flat and frame.lines == _UNMOVED
+        for sighting in reading.sightings:
+            self._tally.take(sighting, whole=whole)
+        report.annotated += len(edits)
+        if reading.loose:
+            report.fail("invalid_json")
+        report.model = report.model or reading.model
+        report.id = report.id or reading.id
+        report.in_band_error = report.in_band_error or reading.error
+        self._read += 1
+        return out
+
+    def _refuse(self, frame: Frame, fault: Exception) -> bytes:
+        if not isinstance(fault, ScanError):
+            self._tally.report.fail("internal")
+        elif self._clean:
+            self._tally.report.fail("invalid_json")
+        self._unread += 1
+        return frame.raw
+
+
+_UNMOVED = ((0, 0),)
+"""A payload that is its frame; an element of a growing array never is, its bracket stands before it."""
+
+
+def _moved(edits: list[Edit], lines: tuple[tuple[int, int], ...]) -> list[Edit]:
+    """Edits on a payload as edits on the frame around it, line by line."""
+    if lines == _UNMOVED:
+        return edits
+    if len(lines) == 1:
+        by = lines[0][1]
+        return [Edit(start + by, end + by, data) for start, end, data in edits]
+    moved = []
+    for start, end, data in edits:
+        by = next(raw - at for at, raw in reversed(lines) if at <= start)
+        moved.append(Edit(start + by, end + by, data))
+    return moved

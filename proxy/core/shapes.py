@@ -1,0 +1,230 @@
+"""Families of values in which logprobs stand.
+
+Law: the value decides which shape it has, never the route. A shape looks at `owner[member]`; if the value is not
+its kind it answers None and leaves no mark, else it marks every logprob in it and gives the chosen tokens.
+It works on plain values and on `scan.Obj` alike, so both readers share one meaning.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar, Final, NamedTuple
+
+from proxy.core.probability import probability
+from proxy.core.scan import ALL, ITEMS, Obj, Plan, Span
+from proxy.core.tokens import Token, token_bytes
+
+Value = dict[str, object]
+
+
+class Mark(NamedTuple):
+    """Insert member `name` behind `owner[member]`, with the probabilities of `value`."""
+
+    owner: Value
+    member: str
+    name: str
+    value: object
+    """A logprob or None; or, behind a container, a `Linear` ready to be spelled."""
+
+
+class Linear(NamedTuple):
+    """A container of probabilities that mirrors a container of logprobs.
+
+    `value` is a list of floats, None, lists and `Keyed`."""
+
+    value: object
+
+
+class Keyed(NamedTuple):
+    """An object of probabilities under the same keys, which are positions in the text: spelled as they stand."""
+
+    members: list[tuple[Span, float | None]]
+
+
+class Shape:
+    """One family. Called on a slot, it gives the chosen tokens in it, or None where the value is not its kind."""
+
+    plan: ClassVar[Plan] = ALL
+    """How much of the slot's value the exact reader must read."""
+    siblings: ClassVar[tuple[str, ...]] = ()
+    """Members beside the slot that belong to it."""
+
+    @property
+    def numbers(self) -> tuple[tuple[str, str], ...]:
+        """(logprob member, inserted member) pairs that are single numbers, for the fast reader's pattern."""
+        return ()
+
+    def __call__(self, owner: Value, member: str, marks: list[Mark]) -> list[Token] | None:
+        raise NotImplementedError
+
+
+def is_logprob(value: object) -> bool:
+    """A JSON number or null; `true` is no number."""
+    return value is None or type(value) is float or type(value) is int
+
+
+def _number(value: object) -> float | None:
+    return value if type(value) is float else float(value) if type(value) is int else None
+
+
+@dataclass(frozen=True)
+class Objects(Shape):
+    """A, E, F, G: a list of objects with a logprob each, their alternatives in a list of the same below."""
+
+    text: str = "token"
+    raw: str = "bytes"
+    logprobs: tuple[tuple[str, str], ...] = (("logprob", "probability"),)
+    """(logprob member, inserted member); the first is the token's own."""
+    alternatives: str = "top_logprobs"
+    plan: ClassVar[Plan] = ITEMS
+
+    @property
+    def numbers(self) -> tuple[tuple[str, str], ...]:
+        return self.logprobs
+
+    def __call__(self, owner: Value, member: str, marks: list[Mark]) -> list[Token] | None:
+        value = owner[member]
+        if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+            return None
+        tokens = (self.item(item, marks) for item in value)
+        return [token for token in tokens if token is not None]
+
+    def item(self, item: object, marks: list[Mark]) -> Token | None:
+        """One token's object; None where it holds no logprob (`{}`, or a `prob` that is linear already)."""
+        if not isinstance(item, dict):
+            return None
+        self._mark(item, marks)
+        more = item.get(self.alternatives)
+        if isinstance(more, list):
+            for other in more:
+                if isinstance(other, dict):
+                    self._mark(other, marks)
+        value = item.get(self.logprobs[0][0], self)
+        if not is_logprob(value):
+            return None
+        return Token(token_bytes(item.get(self.text), item.get(self.raw)), _number(value))
+
+    def _mark(self, item: Value, marks: list[Mark]) -> None:
+        for member, name in self.logprobs:
+            value = item.get(member, self)
+            if (type(value) is float or value is None or type(value) is int) and name not in item:
+                marks.append(Mark(item, member, name, value))
+
+
+@dataclass(frozen=True)
+class Parallel(Shape):
+    """B: the parallel arrays of legacy completions; the slot is `token_logprobs`."""
+
+    siblings: ClassVar[tuple[str, ...]] = (
+        "tokens",
+        "top_logprobs",
+        "text_offset",
+        "token_probabilities",
+        "top_probabilities",
+    )
+
+    def __call__(self, owner: Value, member: str, marks: list[Mark]) -> list[Token] | None:
+        chosen = owner[member]
+        if not isinstance(chosen, list):
+            return None
+        if "token_probabilities" not in owner:
+            linear = Linear([probability(_number(x)) for x in chosen])
+            marks.append(Mark(owner, member, "token_probabilities", linear))
+        top = owner.get("top_logprobs")
+        if isinstance(top, list | dict) and "top_probabilities" not in owner:
+            mirrored = [_keyed(x) for x in top] if isinstance(top, list) else _keyed(top)
+            marks.append(Mark(owner, "top_logprobs", "top_probabilities", Linear(mirrored)))
+        texts, offsets = _list(owner.get("tokens")), _list(owner.get("text_offset"))
+        return [
+            Token(
+                token_bytes(texts[i] if i < len(texts) else None),
+                _number(x),
+                offset if i < len(offsets) and type(offset := offsets[i]) is int else None,
+            )
+            for i, x in enumerate(chosen)
+        ]
+
+
+def _list(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
+
+
+def _keyed(value: object) -> Keyed | None:
+    """The same keys as written, duplicates included, since a token's text may be any string."""
+    if not isinstance(value, dict):
+        return None
+    pairs: Iterable[tuple[Span, object]] = value.pairs if isinstance(value, Obj) else ()
+    return Keyed([(span, probability(_number(x))) for span, x in pairs])
+
+
+@dataclass(frozen=True)
+class KeyedById(Shape):
+    """C: vLLM's `prompt_logprobs`, a list of null or of objects by token id."""
+
+    @property
+    def numbers(self) -> tuple[tuple[str, str], ...]:
+        return (("logprob", "probability"),)
+
+    def __call__(self, owner: Value, member: str, marks: list[Mark]) -> list[Token] | None:
+        value = owner[member]
+        if not isinstance(value, list) or not all(x is None or isinstance(x, dict) for x in value):
+            return None
+        marks.extend(
+            Mark(item, "logprob", "probability", item["logprob"])
+            for position in value
+            for item in (position or {}).values()
+            if isinstance(item, dict) and is_logprob(item.get("logprob", item)) and "probability" not in item
+        )
+        return []
+
+
+@dataclass(frozen=True)
+class Tuples(Shape):
+    """D: `X_logprobs`, a list of `[logprob, id, text]`, or such lists nested."""
+
+    def __call__(self, owner: Value, member: str, marks: list[Mark]) -> list[Token] | None:
+        value = owner[member]
+        if not isinstance(value, list) or not all(x is None or isinstance(x, list) for x in value):
+            return None
+        name = member.removesuffix("_logprobs") + "_probabilities"
+        if name not in owner:
+            marks.append(Mark(owner, member, name, Linear([_linear(x) for x in value])))
+        return [
+            Token(token_bytes(x[2] if len(x) > 2 else None), _number(x[0]))
+            for x in value
+            if isinstance(x, list) and x and is_logprob(x[0])
+        ]
+
+
+def _linear(value: object) -> object:
+    if not isinstance(value, list) or not value:
+        return [] if value == [] else None
+    return probability(_number(value[0])) if is_logprob(value[0]) else [_linear(x) for x in value]
+
+
+@dataclass(frozen=True)
+class Number(Shape):
+    """I: one bare number."""
+
+    member: str
+    """The slot's own member."""
+    name: str
+    """The member to insert."""
+    plan: ClassVar[Plan] = {}
+
+    @property
+    def numbers(self) -> tuple[tuple[str, str], ...]:
+        return ((self.member, self.name),)
+
+    def __call__(self, owner: Value, member: str, marks: list[Mark]) -> list[Token] | None:
+        value = owner[member]
+        if not is_logprob(value):
+            return [] if isinstance(value, dict) else None
+        if self.name not in owner:
+            marks.append(Mark(owner, member, self.name, value))
+        return []
+
+
+OBJECTS: Final = Objects()
+PARALLEL: Final = Parallel()
+KEYED_BY_ID: Final = KeyedById()
+TUPLES: Final = Tuples()

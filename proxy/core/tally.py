@@ -1,0 +1,129 @@
+"""Everything counted for one answer.
+
+Law: a token is counted once, in the choice it belongs to, in the part of the answer it makes; what a protocol
+repeats adds nothing.
+"""
+
+from array import array
+from typing import Final
+
+from proxy.core.alignment import Aligner, Placed, Texts, over_whole
+from proxy.core.figures import Figures, status_of
+from proxy.core.format import Counting, Format
+from proxy.core.reading import Sighting
+from proxy.core.report import ChoiceReport, Report
+from proxy.core.request import Ask
+from proxy.core.tokens import Part, Token
+
+_NOT_COUNTED: Final = frozenset({Part.PROMPT, Part.AGGREGATE})
+_SAME_NULL: Final = 1e300
+"""Stands for null where logprobs are compared, since NaN equals nothing."""
+
+
+class _Choice:
+    """What is remembered of one choice while its answer passes."""
+
+    __slots__ = ("aligner", "counted", "report", "text_length")
+
+    def __init__(self, key: tuple[object, ...]) -> None:
+        self.report = ChoiceReport(key, Figures())
+        self.aligner = Aligner()
+        self.counted = array("d")
+        """Logprobs counted so far, only where the format repeats tokens."""
+        self.text_length = 0
+
+
+class Tally:
+    """Takes sightings, keeps the Report."""
+
+    def __init__(self, fmt: Format, ask: Ask) -> None:
+        self._ask = ask
+        self._repeats = any(place.counting is Counting.SNAPSHOT for place in fmt.places)
+        self._choices: dict[tuple[object, ...], _Choice] = {}
+        self.report = Report(asked=ask.asked)
+
+    def take(self, sighting: Sighting, *, whole: bool) -> None:
+        """Count what one payload shows of one choice. `whole`: it is all there is of it."""
+        if sighting.unknown:
+            self.report.fail("unknown_shape", sighting.unknown)
+        found = [(part, tokens) for part, tokens in sighting.tokens if part not in _NOT_COUNTED]
+        if not (found or sighting.texts or sighting.ended):
+            return
+        choice = self._choices.get(sighting.key)
+        if choice is None:
+            choice = self._choices[sighting.key] = _Choice(sighting.key)
+            self.report.choices.append(choice.report)
+        choice.report.ended = choice.report.ended or sighting.ended
+        texts: Texts = sighting.texts
+        choice.report.text = choice.report.text or any(part is Part.ANSWER and text for part, text in texts)
+        placed: Placed = []
+        answer: list[Token] = []
+        for part, tokens in found:
+            if part is Part.ANSWER:
+                answer += tokens
+            else:
+                placed += [(token, part) for token in tokens]
+        answer, texts = self._new(choice, sighting, answer)
+        answer, texts = self._without_prompt(answer, texts)
+        if sighting.blind:
+            choice.report.figures.aligned = False
+            placed += [(token, Part.ANSWER) for token in answer]
+        elif whole:
+            parts, aligned = over_whole(answer, texts)
+            choice.report.figures.aligned = choice.report.figures.aligned and aligned
+            placed += parts
+        else:
+            placed += choice.aligner.feed(answer, texts)
+        self._count(choice, placed)
+
+    def close(self) -> Report:
+        """The Report, with tokens that still wait for their text settled."""
+        for choice in self._choices.values():
+            self._count(choice, choice.aligner.close())
+        return self.report
+
+    def _new(self, choice: _Choice, sighting: Sighting, tokens: list[Token]) -> tuple[list[Token], Texts]:
+        """The tokens not counted before, and the text that came with them."""
+        texts: Texts = sighting.texts
+        if not self._repeats or not tokens:
+            return tokens, texts
+        logprobs = array("d", (_SAME_NULL if t.logprob is None else t.logprob for t in tokens))
+        if sighting.place.counting is Counting.SNAPSHOT:
+            known = len(choice.counted)
+            if logprobs[:known] == choice.counted[: len(logprobs)]:
+                tokens, logprobs = tokens[known:], logprobs[known:]
+                shown = choice.text_length
+                texts = [(part, text[shown:] if text else text) for part, text in texts]
+            else:
+                self.report.fail("snapshot_mismatch")
+        if tokens:
+            choice.counted += logprobs
+            choice.text_length += sum(len(text or "") for part, text in texts if part is Part.ANSWER)
+        return tokens, texts
+
+    def _without_prompt(self, tokens: list[Token], texts: Texts) -> tuple[list[Token], Texts]:
+        """Leaves out what echoes the prompt. Where that cannot be known nothing is counted, with the reason."""
+        if not self._ask.echo or not tokens:
+            return tokens, texts
+        length = self._ask.prompt_chars
+        if length is None or any(token.offset is None or token.offset < 0 for token in tokens):
+            self.report.fail("prompt_unknown")
+            return [], texts
+        start = tokens[0].offset or 0
+        return (
+            [token for token in tokens if token.offset is not None and token.offset >= length],
+            [(part, text[max(0, length - start) :] if text else text) for part, text in texts],
+        )
+
+    def _count(self, choice: _Choice, placed: Placed) -> None:
+        counts, scored = self.report.status_counts, self.report.scored
+        for token, part in placed:
+            logprob = token.logprob
+            if part is Part.ANSWER:
+                name, status = "answer", choice.report.figures.add(logprob)
+            else:
+                name = "reasoning" if part is Part.REASONING else "other"
+                status = status_of(logprob)
+            counts[name, status] = counts.get((name, status), 0) + 1
+            if status == "scored" and logprob is not None:
+                scored.setdefault(name, array("d")).append(min(logprob, 0.0))

@@ -1,0 +1,32 @@
+"""Legacy completions. llama.cpp and Ollama answer them in chat shape, vLLM adds `prompt_logprobs`.
+
+Law: data only. `logprobs: 0` asks for the chosen token alone, so it is on.
+"""
+
+from proxy.core.format import TOP, Format, Kind, Place, Rule, Slot, Text, is_number
+from proxy.core.shapes import KEYED_BY_ID, OBJECTS, PARALLEL
+from proxy.core.tokens import Part
+
+FORMAT = Format(
+    name="openai-completions",
+    api="completions",
+    routes=("completions",),
+    places=(
+        Place(
+            path=("choices", "[]"),
+            key=("index",),
+            end=("finish_reason",),
+            slots=(
+                Slot(("logprobs", "token_logprobs"), (PARALLEL,)),
+                Slot(("logprobs", "content"), (OBJECTS,)),
+                Slot(("prompt_logprobs",), (KEYED_BY_ID,), Part.PROMPT),
+            ),
+            texts=(Text(("text",)),),
+        ),
+    ),
+    rules=(Rule(("logprobs",), (Kind.INTEGER,), 0, 5),),
+    asked=((("logprobs",), is_number),),
+    switch={("logprobs",): TOP},
+    echo=("echo",),
+    prompt=("prompt",),
+)

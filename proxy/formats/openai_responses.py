@@ -1,0 +1,32 @@
+"""Responses: one object, or events in which a token may stand five times.
+
+Law: data only. Deltas append; every later copy is a snapshot of what was counted, so it adds nothing, unless a
+resumed stream holds only the copy.
+"""
+
+from proxy.core.format import TOP, Counting, Format, Kind, Place, Rule, Slot, Text, includes
+from proxy.core.shapes import OBJECTS
+
+_INCLUDE = "message.output_text.logprobs"
+_KEY = ("output_index", "content_index")
+_SLOTS = (Slot(("logprobs",), (OBJECTS,)),)
+_TEXTS = (Text(("text",)),)
+
+FORMAT = Format(
+    name="openai-responses",
+    api="responses",
+    routes=("responses",),
+    places=(
+        Place((), _SLOTS, (Text(("delta",)),), _KEY, when=("type", "response.output_text.delta")),
+        Place((), _SLOTS, _TEXTS, _KEY, Counting.SNAPSHOT, when=("type", "response.output_text.done")),
+        Place(("part",), _SLOTS, _TEXTS, _KEY, Counting.SNAPSHOT),
+        Place(("item", "content", "[]"), _SLOTS, _TEXTS, ("output_index", 0), Counting.SNAPSHOT),
+        Place(("response", "output", "[]", "content", "[]"), _SLOTS, _TEXTS, (0, 1), Counting.SNAPSHOT),
+        Place(("output", "[]", "content", "[]"), _SLOTS, _TEXTS, (0, 1), Counting.SNAPSHOT),
+    ),
+    model=(("model",), ("response", "model")),
+    id=(("id",), ("response", "id")),
+    rules=(Rule(("top_logprobs",), (Kind.INTEGER,), 0, 20),),
+    asked=((("include",), includes(_INCLUDE)),),
+    switch={("include",): _INCLUDE, ("top_logprobs",): TOP},
+)

@@ -1,0 +1,42 @@
+"""SGLang's native `/generate`: tuples in `meta_info`, cumulative in a stream, a root array for a list of prompts.
+
+Law: data only. The `*_flat` blobs hold no token positions and are left alone.
+"""
+
+from proxy.core.format import TOP, Counting, Format, Kind, Place, Rule, Slot, Text, has_true, is_true
+from proxy.core.shapes import TUPLES
+from proxy.core.tokens import Part
+
+FORMAT = Format(
+    name="sglang-generate",
+    api="native",
+    routes=("generate",),
+    envelope="text",
+    places=(
+        Place(
+            path=(),
+            key=("index",),
+            counting=Counting.SNAPSHOT,
+            end=("meta_info", "finish_reason"),
+            slots=tuple(
+                Slot(("meta_info", f"{side}_{kind}_logprobs"), (TUPLES,), part)
+                for side, kind, part in (
+                    ("input", "token", Part.PROMPT),
+                    ("output", "token", Part.ANSWER),
+                    ("input", "top", Part.PROMPT),
+                    ("output", "top", Part.AGGREGATE),
+                    ("input", "token_ids", Part.PROMPT),
+                    ("output", "token_ids", Part.AGGREGATE),
+                )
+            ),
+            texts=(Text(("text",)),),
+        ),
+    ),
+    id=(("meta_info", "id"),),
+    rules=(
+        Rule(("return_logprob",), (Kind.BOOLEAN, Kind.ARRAY)),
+        Rule(("top_logprobs_num",), (Kind.INTEGER, Kind.ARRAY), 0),
+    ),
+    asked=((("return_logprob",), is_true), (("return_logprob",), has_true)),
+    switch={("return_logprob",): True, ("top_logprobs_num",): TOP},
+)
