@@ -10,7 +10,7 @@ from blockbuster import BlockBuster, blockbuster_ctx
 from hypothesis import HealthCheck, settings
 
 # `fast` is the everyday run and repeats itself: what it finds today it found yesterday. `deep` looks elsewhere
-# every time: `tests/run --hypothesis-profile deep`, or HYPOTHESIS_PROFILE=deep.
+# every time and takes as long as it takes: `tests/run --hypothesis-profile deep --timeout 0`, or HYPOTHESIS_PROFILE=deep.
 _SLOW_MACHINES = [HealthCheck.too_slow]
 settings.register_profile(
     "fast", max_examples=100, deadline=None, derandomize=True, suppress_health_check=_SLOW_MACHINES
