@@ -17,8 +17,8 @@ class Edit(NamedTuple):
     data: bytes
 
 
-def apply(raw: bytes, edits: Iterable[Edit]) -> bytes:
-    """`raw` with every edit made; edits may come in any order but must not overlap.
+def apply(raw: bytes, edits: Iterable[Edit], shift: int = 0) -> bytes:
+    """`raw` with every edit made, each moved by `shift`; they may come in any order but must not overlap.
 
     Insertions at one position keep the order in which they were given. Raises ValueError on an overlap, since
     writing one would lose bytes.
@@ -26,6 +26,8 @@ def apply(raw: bytes, edits: Iterable[Edit]) -> bytes:
     pieces = []
     done = 0
     for start, end, data in sorted(edits, key=itemgetter(0)):
+        start += shift
+        end += shift
         if start < done or end < start:
             raise ValueError(f"edit {start}:{end} overlaps what was written up to {done}")
         pieces.append(raw[done:start])

@@ -5,11 +5,11 @@ quicker. Both walk the same places with the same shapes.
 """
 
 import re
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import isfinite
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from proxy.core.edits import Edit
 from proxy.core.format import EACH, Format, Path, Place, Slot
@@ -57,6 +57,7 @@ class Visit(NamedTuple):
     member: str
 
 
+_T = TypeVar("_T")
 _PAUSE: Final = 32
 """Located elements read between two pauses: a millisecond or so at 20 alternatives each."""
 
@@ -81,7 +82,7 @@ def read_slices(text: bytes, fmt: Format, *, flat: bool = False) -> Generator[Re
 
     def settle() -> None:
         reading.loose = reading.loose or any(
-            isinstance(mark.value, float) and not isfinite(mark.value) for mark in marks
+            isinstance(value, float) and not isfinite(value) for _, _, _, value in marks
         )
         reading.edits += edits_of(text, marks, flat=flat)
         marks.clear()
@@ -119,65 +120,106 @@ def take(visit: Visit, marks: list[Mark]) -> None:
         visit.sighting.unknown += 1
 
 
-def walk(root: object, fmt: Format, reading: Reading) -> Iterator[Visit]:
+def walk(root: object, fmt: Format, reading: Reading) -> list[Visit]:
     """Every slot of the format that is there, in order; fills the facts of `reading` and its sightings.
 
     A root array holds one answer an element (SGLang's list prompts, TGI's `/`)."""
-    roots = list(enumerate(root)) if isinstance(root, list) else [(0, root)]
-    for rank, top in roots:
+    visits: list[Visit] = []
+    sightings = reading.sightings
+    for rank, top in enumerate(root) if isinstance(root, list) else ((0, root),):
         if not isinstance(top, dict):
             continue
-        reading.model = reading.model or _first_text(top, fmt.model)
-        reading.id = reading.id or _first_text(top, fmt.id)
+        if reading.model is None:
+            reading.model = _first_text(top, fmt.model)
+        if reading.id is None:
+            reading.id = _first_text(top, fmt.id)
         reading.error = reading.error or bool(_at(top, fmt.error))
-        for place in fmt.places:
+        for place, texts, slots in _routes(fmt):
             if place.when and top.get(place.when[0]) != place.when[1]:
                 continue
-            for owner, positions in _resolve(top, place.path, (rank,)):
-                sighting = Sighting(place, _key(place, owner, top, positions))
-                reading.sightings.append(sighting)
-                sighting.ended = bool(place.end) and bool(_at(owner, place.end))
-                for text in place.texts:
-                    for holder, _ in _resolve(owner, text.path[:-1], ()):
-                        value = holder.get(text.path[-1])
-                        if len(text.path) > 1 or value is not None:
-                            sighting.blind = False
-                        if value:
-                            sighting.texts.append((text.part, value if isinstance(value, str) else None))
-                for slot in place.slots:
-                    for holder, _ in _resolve(owner, slot.path[:-1], ()):
-                        if slot.path[-1] in holder:
-                            yield Visit(sighting, slot, holder, slot.path[-1])
+            for owner, positions in _choices(top, place.path):
+                sighting = Sighting(place, (rank, *_key(place, owner, top, positions)))
+                if place.end:
+                    sighting.ended = bool(_at(owner, place.end))
+                for path, members in texts:
+                    for holder in _objects(owner, path):
+                        for member, part in members:
+                            value = holder.get(member)
+                            if value:
+                                sighting.texts.append((part, value if isinstance(value, str) else None))
+                                sighting.blind = False
+                            elif path or value is not None:
+                                sighting.blind = False
+                for path, found in slots:
+                    for holder in _objects(owner, path):
+                        for member, slot in found:
+                            if member in holder:
+                                visits.append(Visit(sighting, slot, holder, member))
+                if texts or (visits and visits[-1].sighting is sighting):
+                    sightings.append(sighting)
+    return visits
 
 
-def _resolve(
-    value: object, path: Path, positions: tuple[int, ...]
-) -> Iterator[tuple[Value, tuple[int, ...]]]:
+_Texts = tuple[tuple[Path, tuple[tuple[str, Part], ...]], ...]
+_Slots = tuple[tuple[Path, tuple[tuple[str, Slot], ...]], ...]
+
+
+@lru_cache(maxsize=256)
+def _routes(fmt: Format) -> tuple[tuple[Place, _Texts, _Slots], ...]:
+    """Places with their texts and slots by the object that holds them, so that each is gone to once."""
+    return tuple(
+        (
+            place,
+            _by_holder((text.path, text.part) for text in place.texts),
+            _by_holder((slot.path, slot) for slot in place.slots),
+        )
+        for place in fmt.places
+    )
+
+
+def _by_holder(rows: Iterable[tuple[Path, _T]]) -> tuple[tuple[Path, tuple[tuple[str, _T], ...]], ...]:
+    holders: dict[Path, list[tuple[str, _T]]] = {}
+    for path, what in rows:
+        holders.setdefault(path[:-1], []).append((path[-1], what))
+    return tuple((path, tuple(found)) for path, found in holders.items())
+
+
+def _objects(value: object, path: Path) -> Iterable[Value]:
+    """The objects at `path`."""
+    for depth, name in enumerate(path):
+        if name == EACH:
+            items = value if isinstance(value, list) else ()
+            return [found for item in items for found in _objects(item, path[depth + 1 :])]
+        if not isinstance(value, dict):
+            return ()
+        value = value.get(name)
+    return (value,) if isinstance(value, dict) else ()
+
+
+def _choices(
+    value: object, path: Path, positions: tuple[int, ...] = ()
+) -> Iterable[tuple[Value, tuple[int, ...]]]:
     """The objects at `path`, each with its array positions."""
     for depth, name in enumerate(path):
         if name == EACH:
-            if isinstance(value, list):
-                for index, item in enumerate(value):
-                    yield from _resolve(item, path[depth + 1 :], (*positions, index))
-            return
+            items = value if isinstance(value, list) else ()
+            return [
+                found
+                for index, item in enumerate(items)
+                for found in _choices(item, path[depth + 1 :], (*positions, index))
+            ]
         if not isinstance(value, dict):
-            return
+            return ()
         value = value.get(name)
-    if isinstance(value, dict):
-        yield value, positions
+    return ((value, positions),) if isinstance(value, dict) else ()
 
 
 def _key(place: Place, owner: Value, top: Value, positions: tuple[int, ...]) -> tuple[object, ...]:
-    rank, places = positions[0], positions[1:]
-    key: list[object] = [rank]
+    key: list[object] = []
     for index, part in enumerate(place.key):
-        value: object = None
-        if isinstance(part, int):
-            value = places[part]
-        else:
-            value = owner.get(part, top.get(part))
+        value = positions[part] if isinstance(part, int) else owner.get(part, top.get(part))
         if type(value) is not int:
-            value = places[index] if index < len(places) else 0
+            value = positions[index] if index < len(positions) else 0
         key.append(value)
     return tuple(key)
 
@@ -240,7 +282,7 @@ _GAP: Final = re.compile(rb"[ \t\n\r]*+,([ \t\n\r]*+)")
 
 def edits_of(text: bytes, marks: list[Mark], *, flat: bool) -> list[Edit]:
     """The insertions for marks on `scan.Obj`: a new member right behind each value, spaced as its neighbours."""
-    numbers = iter(spell([probability(mark.value) for mark in marks if not isinstance(mark.value, Linear)]))  # type: ignore[arg-type]
+    numbers = iter(spell([probability(value) for _, _, _, value in marks if not isinstance(value, Linear)]))  # type: ignore[arg-type]
     edits = []
     for owner, member, name, value in marks:
         assert isinstance(owner, Obj)

@@ -137,8 +137,7 @@ class Rewriter:
         return b"".join(out) if len(out) != 1 else out[0]
 
     def _event(self, frame: Frame, payload: bytes) -> bytes:
-        bare = payload.strip()
-        if not bare or bare in self._format.terminators:
+        if payload[:1] != b"{" and (not (bare := payload.strip()) or bare in self._format.terminators):
             self._tally.report.ended = self._tally.report.ended or bool(bare)
             return frame.raw
         try:
@@ -152,7 +151,12 @@ class Rewriter:
     def _write(self, frame: Frame, reading: Reading) -> bytes:
         """The frame with the reading's edits; only then is it counted."""
         edits = reading.edits
-        out = apply(frame.raw, _moved(edits, frame.lines)) if edits else frame.raw
+        if not edits:
+            out = frame.raw
+        elif len(frame.lines) == 1:
+            out = apply(frame.raw, edits, frame.lines[0][1])
+        else:
+            out = apply(frame.raw, _moved(edits, frame.lines))
         report = self._tally.report
         whole = not self._flat and frame.lines == _UNMOVED
         for sighting in reading.sightings:
@@ -180,12 +184,7 @@ _UNMOVED = ((0, 0),)
 
 
 def _moved(edits: list[Edit], lines: tuple[tuple[int, int], ...]) -> list[Edit]:
-    """Edits on a payload as edits on the frame around it, line by line."""
-    if lines == _UNMOVED:
-        return edits
-    if len(lines) == 1:
-        by = lines[0][1]
-        return [Edit(start + by, end + by, data) for start, end, data in edits]
+    """Edits on a payload of several lines as edits on the frame around it."""
     moved = []
     for start, end, data in edits:
         by = next(raw - at for at, raw in reversed(lines) if at <= start)

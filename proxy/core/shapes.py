@@ -16,14 +16,9 @@ from proxy.core.tokens import Token, token_bytes
 Value = dict[str, object]
 
 
-class Mark(NamedTuple):
-    """Insert member `name` behind `owner[member]`, with the probabilities of `value`."""
-
-    owner: Value
-    member: str
-    name: str
-    value: object
-    """A logprob or None; or, behind a container, a `Linear` ready to be spelled."""
+Mark = tuple[Value, str, str, object]
+"""(owner, member, name, value): insert member `name` behind `owner[member]`, with the probabilities of `value`, which
+is a logprob or None; or, behind a container, a `Linear` ready to be spelled. A plain tuple: one is made a number."""
 
 
 class Linear(NamedTuple):
@@ -107,7 +102,7 @@ class Objects(Shape):
         for member, name in self.logprobs:
             value = item.get(member, self)
             if (type(value) is float or value is None or type(value) is int) and name not in item:
-                marks.append(Mark(item, member, name, value))
+                marks.append((item, member, name, value))
 
 
 @dataclass(frozen=True)
@@ -128,11 +123,11 @@ class Parallel(Shape):
             return None
         if "token_probabilities" not in owner:
             linear = Linear([probability(_number(x)) for x in chosen])
-            marks.append(Mark(owner, member, "token_probabilities", linear))
+            marks.append((owner, member, "token_probabilities", linear))
         top = owner.get("top_logprobs")
         if isinstance(top, list | dict) and "top_probabilities" not in owner:
             mirrored = [_keyed(x) for x in top] if isinstance(top, list) else _keyed(top)
-            marks.append(Mark(owner, "top_logprobs", "top_probabilities", Linear(mirrored)))
+            marks.append((owner, "top_logprobs", "top_probabilities", Linear(mirrored)))
         texts, offsets = _list(owner.get("tokens")), _list(owner.get("text_offset"))
         return [
             Token(
@@ -169,7 +164,7 @@ class KeyedById(Shape):
         if not isinstance(value, list) or not all(x is None or isinstance(x, dict) for x in value):
             return None
         marks.extend(
-            Mark(item, "logprob", "probability", item["logprob"])
+            (item, "logprob", "probability", item["logprob"])
             for position in value
             for item in (position or {}).values()
             if isinstance(item, dict) and is_logprob(item.get("logprob", item)) and "probability" not in item
@@ -187,7 +182,7 @@ class Tuples(Shape):
             return None
         name = member.removesuffix("_logprobs") + "_probabilities"
         if name not in owner:
-            marks.append(Mark(owner, member, name, Linear([_linear(x) for x in value])))
+            marks.append((owner, member, name, Linear([_linear(x) for x in value])))
         return [
             Token(token_bytes(x[2] if len(x) > 2 else None), _number(x[0]))
             for x in value
@@ -220,7 +215,7 @@ class Number(Shape):
         if not is_logprob(value):
             return [] if isinstance(value, dict) else None
         if self.name not in owner:
-            marks.append(Mark(owner, member, self.name, value))
+            marks.append((owner, member, self.name, value))
         return []
 
 
