@@ -6,6 +6,7 @@ is written, never the arguments; of an exception its type and place, never its t
 in it, and writing it never raises.
 """
 
+import io
 import logging
 import math
 import sys
@@ -37,6 +38,8 @@ class Stream(Protocol):
 
 def configure(level: str, stream: Stream | None = None) -> None:
     """Send all lines from `level` up to `stream` (standard output), those of libraries among them."""
+    if stream is None and isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")  # JSON is, whatever the locale
     structlog.configure(
         processors=[_stamp, _place_exception, _render],
         wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),

@@ -1,0 +1,97 @@
+"""`serve` and `demo`: a proxy in this process, and what a person is told about it.
+
+Law: standard output is for the log (`serve`) or the show (`demo`); what a person reads at the start goes to standard
+error. The first line is for scripts too: `logprob-proxy VERSION listening on URL`.
+"""
+
+import asyncio
+import sys
+from typing import TextIO
+
+import click
+
+from proxy import __version__, logs
+from proxy import demo as model
+from proxy.metrics import Metrics
+from proxy.profiles import pick
+from proxy.server import Server
+from proxy.settings import Settings
+
+_EVERY_INTERFACE = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - shown, not bound
+
+
+def serve(settings: Settings) -> int:
+    """Run until a signal; the exit code."""
+    logs.configure(settings.log_level)
+    return asyncio.run(_serve(settings))
+
+
+async def _serve(settings: Settings) -> int:
+    try:
+        server = await _started(settings)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        click.echo(f"error: cannot listen: {reason}; --listen and --admin choose other addresses", err=True)
+        return 1
+    # Said once the loop turns, when `run` has taken the signals: who reads it may send one at once.
+    asyncio.get_running_loop().call_soon(_say, _announcement(settings, server), sys.stderr)
+    await server.run()
+    return 0
+
+
+def demo(*, prompt: str | None, once: bool, out: TextIO) -> int:
+    """Model and proxy together; the exit code."""
+    logs.configure("warning", sys.stderr)
+    return asyncio.run(_demo(prompt, once, out))
+
+
+async def _demo(prompt: str | None, once: bool, out: TextIO) -> int:
+    running: list[Server] = []
+
+    async def start_proxy(upstream: str) -> str:
+        settings = Settings(upstream=upstream)
+        try:
+            running.append(await _started(settings))
+        except OSError:
+            # Somebody has these ports, perhaps a proxy that serves: any others do as well.
+            running.append(
+                await _started(Settings(upstream=upstream, listen="127.0.0.1:0", admin="127.0.0.1:0"))
+            )
+        _say(_announcement(settings, running[0]), out)
+        return _url(running[0].address)
+
+    try:
+        return await model.run(start_proxy, prompt=prompt, stay=not once, out=out)
+    finally:
+        for server in running:
+            await server.close()
+
+
+async def _started(settings: Settings) -> Server:
+    profile, _ = pick(settings.profile, settings.upstream)
+    server = Server(settings, profile, Metrics(settings))
+    await server.start()
+    return server
+
+
+def _announcement(settings: Settings, server: Server) -> list[str]:
+    profile, why = pick(settings.profile, settings.upstream)
+    admin = server.admin_address
+    return [
+        f"logprob-proxy {__version__} listening on {_url(server.address)}",
+        f"  forwards to  {settings.upstream}",
+        f"  profile      {profile.name} ({why}; --profile changes it)",
+        f"  metrics      {_url(admin) + '/metrics' if admin else 'off'}",
+        f"  base_url     {_url(server.address, callable_here=True)}/v1",
+    ]
+
+
+def _say(lines: list[str], out: TextIO) -> None:
+    click.echo("\n".join(lines), file=out)
+
+
+def _url(address: tuple[str, int], *, callable_here: bool = False) -> str:
+    host, port = address
+    if callable_here:
+        host = _EVERY_INTERFACE.get(host, host)
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
