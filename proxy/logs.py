@@ -1,9 +1,9 @@
 """JSON lines on standard output: one for each request, and few others.
 
-Law: numbers, names and closed words; never a key, a cookie, a header's value, a query, a prompt or a completion, at
-any level. What others say (libraries, exceptions) is data of unknown origin: of a library's record only the template
-is written, never the arguments; of an exception its type and place, never its text. A line is one line, whatever is
-in it, and writing it never raises.
+Law: numbers, names and closed words; never a key, a cookie, a header's value, a query, a prompt or a
+completion, at any level. What others say (libraries, exceptions) is data of unknown origin: of a library's
+record only the template is written, never the arguments; of an exception its type and place, never its text.
+A line is one line, whatever is in it, and writing it never raises.
 """
 
 import io

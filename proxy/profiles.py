@@ -1,7 +1,7 @@
 """Limits and spellings of known upstreams: data, laid over the rules of the formats.
 
-Law: a profile refuses only what its upstream refuses, or takes to mean something else. A new upstream that speaks a
-known endpoint is one row here, and one in HOSTS if its host tells it.
+Law: a profile refuses only what its upstream refuses, or takes to mean something else. A new upstream that
+speaks a known endpoint is one row here, and one in HOSTS if its host tells it.
 """
 
 from collections.abc import Mapping
@@ -23,8 +23,8 @@ PROFILES: Final[Mapping[str, Profile]] = {
             envelope="openai-int",
             zero_needs_switch=False,
             rules={
-                # Its parser reads numbers as booleans and the other way round; -1 asks for the whole vocabulary,
-                # 20 is its `--max-logprobs` unless the server was told otherwise.
+                # Its parser reads numbers as booleans and the other way round; -1 asks for the whole
+                # vocabulary, 20 is its `--max-logprobs` unless the server was told otherwise.
                 ("openai-chat", "logprobs"): Rule(("logprobs",), _EITHER),
                 ("openai-chat", "top_logprobs"): Rule(
                     ("top_logprobs",), (Kind.INTEGER,), low=-1, high=20, needs=("logprobs",)

@@ -1,7 +1,7 @@
 """The commands: what they take, and nothing of what they do.
 
-Law: importing this is quick: a command's own module, and what that needs, is imported when it runs. Bad configuration
-ends with 2, an end the machine forced with 1; either is said in lines, never by a traceback.
+Law: importing this is quick: a command's own module, and what that needs, is imported when it runs. Bad
+configuration ends with 2, an end the machine forced with 1; either is said in lines, never by a traceback.
 """
 
 import os
@@ -47,8 +47,8 @@ def _with_settings(command: Command) -> Command:
 
 
 def _option(row: Setting) -> Callable[[Command], Command]:
-    # Values stay text: `settings` reads all sources by one reader and tells all faults at once. For the same reason
-    # the variable is named in the help only, and read there.
+    # Values stay text: `settings` reads all sources by one reader and tells all faults at once. For the same
+    # reason the variable is named in the help only, and read there.
     default = f"; default: {row.shown(row.default)}" if row.shown(row.default) else ""
     text = f"{row.help} [{row.env}{default}]"
     if row.kind is kinds.SWITCH:

@@ -1,6 +1,7 @@
 """`enrich`: the core between standard input and standard output.
 
-Law: what comes goes on at once, unbuffered; what is not understood passes unchanged, with a line on standard error.
+Law: what comes goes on at once, unbuffered; what is not understood passes unchanged, with a line on standard
+error.
 """
 
 import os

@@ -1,7 +1,7 @@
 """`serve` and `demo`: a proxy in this process, and what a person is told about it.
 
-Law: standard output is for the log (`serve`) or the show (`demo`); what a person reads at the start goes to standard
-error. The first line is for scripts too: `logprob-proxy VERSION listening on URL`.
+Law: standard output is for the log (`serve`) or the show (`demo`); what a person reads at the start goes to
+standard error. The first line is for scripts too: `logprob-proxy VERSION listening on URL`.
 """
 
 import asyncio
@@ -57,7 +57,7 @@ async def _demo(prompt: str | None, once: bool, out: TextIO) -> int:
             running.append(
                 await _started(Settings(upstream=upstream, listen="127.0.0.1:0", admin="127.0.0.1:0"))
             )
-        _say(_announcement(settings, running[0]), out)
+        _say([_headline(running[0]), _metrics(running[0])], out)
         return _url(running[0].address)
 
     try:
@@ -76,14 +76,21 @@ async def _started(settings: Settings) -> Server:
 
 def _announcement(settings: Settings, server: Server) -> list[str]:
     profile, why = pick(settings.profile, settings.upstream)
-    admin = server.admin_address
     return [
-        f"logprob-proxy {__version__} listening on {_url(server.address)}",
+        _headline(server),
         f"  forwards to  {settings.upstream}",
         f"  profile      {profile.name} ({why}; --profile changes it)",
-        f"  metrics      {_url(admin) + '/metrics' if admin else 'off'}",
+        _metrics(server),
         f"  base_url     {_url(server.address, callable_here=True)}/v1",
     ]
+
+
+def _headline(server: Server) -> str:
+    return f"logprob-proxy {__version__} listening on {_url(server.address)}"
+
+
+def _metrics(server: Server) -> str:
+    return f"  metrics      {_url(server.admin_address) + '/metrics' if server.admin_address else 'off'}"
 
 
 def _say(lines: list[str], out: TextIO) -> None:

@@ -1,6 +1,7 @@
 """Names that clients and upstreams choose (models, ids), as logs and labels take them.
 
-Law: a clean name is valid UTF-8 on one line, and not long; two names may become one, but none breaks its reader.
+Law: a clean name is valid UTF-8 on one line, and not long; two names may become one, but none breaks its
+reader.
 """
 
 import re

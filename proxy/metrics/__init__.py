@@ -1,4 +1,9 @@
-"""What Prometheus gets: `table` (the one table), `names` (bounded label values), `record` (one flush per Outcome)."""
+"""What Prometheus gets.
+
+table    the one table
+names    label values that others choose, bounded
+record   one flush per Outcome
+"""
 
 from proxy.metrics.record import Metrics
 from proxy.metrics.table import METRICS, Metric, markdown

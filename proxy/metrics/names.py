@@ -1,7 +1,7 @@
 """Names that others choose, as values of a label.
 
-Law: a name becomes a value only after an upstream took it (a 2xx), so that clients cannot fill the label with what
-they make up, and while there is room; then all others are `other`.
+Law: a name becomes a value only after an upstream took it (a 2xx), so that clients cannot fill the label with
+what they make up, and while there is room; then all others are `other`.
 """
 
 from typing import Final

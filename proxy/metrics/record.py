@@ -1,7 +1,8 @@
 """From an Outcome to the metrics, in one flush.
 
-Law: no metric call per token: tokens are counted in plain lists and added once. Only finite values are observed: a NaN
-or an infinity would stay in a sum for ever. What is in no closed list counts as `other`, never as a new value.
+Law: no metric call per token: tokens are counted in plain lists and added once. Only finite values are
+observed: a NaN or an infinity would stay in a sum for ever. What is in no closed list counts as `other`,
+never as a new value.
 """
 
 from bisect import bisect_left
@@ -152,8 +153,8 @@ def closed(value: str, values: Sequence[str]) -> str:
 def observe_all(histogram: Histogram, values: Sequence[float]) -> None:
     """What `observe` in a loop does, at a tenth of the cost; values must be finite.
 
-    prometheus_client has no public call for this. A collector of our own would be public, but such do not work when
-    several processes share their metrics. The test that compares this with `observe` guards against its upgrades.
+    prometheus_client has no public call for this. A collector of our own would be public, but such do not work
+    when several processes share their metrics. The test that compares this with `observe` guards against upgrades.
     """
     counts = [0] * len(histogram._upper_bounds)
     for value in values:

@@ -1,8 +1,8 @@
 """The table of metrics. Registration, the README and the tests follow from it.
 
-Law: every label has a closed list of values or is bounded by `names`; none is a user, a key, an id or a token's text,
-and none is called endpoint, pod, container, namespace, service, job or instance, which scrapers set. Nothing negative
-goes into a histogram: surprisal stands in for logprobs.
+Law: every label has a closed list of values or is bounded by `names`; none is a user, a key, an id or a
+token's text, and none is called endpoint, pod, container, namespace, service, job or instance, which scrapers
+set. Nothing negative goes into a histogram: surprisal stands in for logprobs.
 """
 
 from collections.abc import Mapping, Sequence

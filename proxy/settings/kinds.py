@@ -1,7 +1,8 @@
 """How a value of a setting is written, read and shown.
 
-Law: a kind reads text, whatever the source, so a flag, a variable and a line of YAML mean the same. What it cannot
-read it refuses with a ValueError that continues the sentence "VALUE ...". `parse(show(value)) == value`.
+Law: a kind reads text, whatever the source, so a flag, a variable and a line of YAML mean the same. What it
+cannot read it refuses with a ValueError that continues the sentence "VALUE ...". `parse(show(value)) ==
+value`.
 """
 
 import re

@@ -1,7 +1,7 @@
-"""Flag over variable over YAML file over default: where each value comes from, and all that is wrong with them.
+"""Flag over variable over YAML file over default: where values come from, and all that is wrong with them.
 
-Law: every fault is found in one go, each under the name its writer used; nothing unknown is skipped in silence; no
-fault repeats a value that could be a secret.
+Law: every fault is found in one go, each under the name its writer used; nothing unknown is skipped in
+silence; no fault repeats a value that could be a secret.
 """
 
 import re
@@ -105,7 +105,7 @@ def _read_environ(environ: Mapping[str, str], faults: list[str]) -> dict[str, tu
 
 
 def _is_service_link(name: str, text: str) -> bool:
-    """Kubernetes gives every pod variables of each Service: one named `logprob-proxy` writes under our prefix."""
+    """Kubernetes sets variables for each Service in every pod: one named `logprob-proxy` has our prefix."""
     return bool(_SERVICE_LINK.fullmatch(name) or (name.endswith("PORT") and _SERVICE_URL.match(text)))
 
 
@@ -113,8 +113,8 @@ def _read_file(config: str, written: str, faults: list[str]) -> dict[str, tuple[
     import yaml
 
     try:
-        # Composed, not constructed: scalars stay the text that was written, so that `off` is not False, `1:30` not
-        # 90, and one reader serves all sources; nodes also know their lines and repeated keys.
+        # Composed, not constructed: scalars stay the text that was written, so that `off` is not False,
+        # `1:30` not 90, and one reader serves all sources; nodes also know their lines and repeated keys.
         root = yaml.compose(Path(config).read_text("utf-8"), Loader=yaml.SafeLoader)
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         faults.append(f"{written}: {config} cannot be read: {_reason(error)}")

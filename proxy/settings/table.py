@@ -1,4 +1,4 @@
-"""The table of settings. One field is one row: flag, variable, YAML key, help, `check` and the README follow from it.
+"""The table of settings: flags, variables, YAML keys, help, `check` and the README follow from it.
 
 Law: a row exists only for what the proxy does today; its name is the field's, its unit belongs to its kind.
 """

@@ -2,6 +2,10 @@
 
 import io
 import logging
+import os
+import subprocess
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -227,6 +231,13 @@ def test_a_stream_that_cannot_be_written_fails_nobody(error: type[Exception]) ->
 
     logs.configure("info", Broken())
     logs.log_outcome(an_outcome())
+
+
+def test_standard_output_is_utf_8_in_any_locale() -> None:
+    script = "from proxy import logs; logs.configure('info'); logs.get().info('started', model='\\u6a21')"
+    environ = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONPATH": str(Path(__file__).parents[2])}
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, env=environ, timeout=60)
+    assert orjson.loads(result.stdout)["model"] == "\u6a21"
 
 
 @pytest.fixture(autouse=True)

@@ -100,7 +100,7 @@ def test_an_answer_is_counted(metrics: Metrics) -> None:
 
 @pytest.mark.parametrize(("probability", "low"), [(0.5, 1), (0.5000000000000002, 0)])
 def test_the_edge_of_half_belongs_to_low_confidence(metrics: Metrics, probability: float, low: int) -> None:
-    """The recording rules read the bucket of 0.5 as the share of low confidence; both must agree on the edge."""
+    """Recording rules read the bucket of 0.5 as the share of low confidence: both must agree on the edge."""
     logprob = {0.5: -0.6931471805599453, 0.5000000000000002: -0.693147180559945}[probability]
     assert exp(logprob) == probability
     metrics.record(an_outcome(report=a_report([logprob])))
