@@ -120,6 +120,11 @@ class Setting:
         return "--" + self.name.replace("_", "-")
 
     @property
+    def usage(self) -> str:
+        """The flag with what follows it: a switch takes no value, and `--no-...` turns it off."""
+        return self.flag if self.kind is kinds.SWITCH else f"{self.flag} {self.kind.metavar}"
+
+    @property
     def env(self) -> str:
         return PREFIX + self.name.upper()
 
@@ -137,7 +142,7 @@ def markdown(settings: Sequence[Setting] = SETTINGS) -> str:
     """The README's table. In YAML the key is the variable's name without the prefix, in small letters."""
     lines = ["| Flag | Variable | Default | Meaning |", "|---|---|---|---|"]
     for row in settings:
-        metavar = row.kind.metavar.replace("|", "\\|")
+        usage = row.usage.replace("|", "\\|")
         default = f"`{row.shown(row.default)}`" if row.shown(row.default) else "none"
-        lines.append(f"| `{row.flag} {metavar}` | `{row.env}` | {default} | {row.help} |")
+        lines.append(f"| `{usage}` | `{row.env}` | {default} | {row.help} |")
     return "\n".join(lines) + "\n"

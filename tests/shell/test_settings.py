@@ -338,6 +338,6 @@ def test_the_markdown_table_has_a_row_for_each_setting() -> None:
     lines = markdown().splitlines()
     assert len(lines) == len(SETTINGS) + 2
     for row, line in zip(SETTINGS, lines[2:], strict=True):
-        assert f"`{row.flag} " in line
+        assert line.startswith(f"| `{row.flag}")
         assert f"`{row.env}`" in line
         assert line.replace("\\|", "").count("|") == 5
