@@ -5,12 +5,15 @@ match or none does, the caller is told, not guessed for.
 """
 
 from collections.abc import Sequence
+from typing import Final
 
 from proxy.core.format import Format
 from proxy.core.framing import sniff
 from proxy.core.report import Report
 from proxy.core.request import UNJUDGED, Ask
 from proxy.core.rewriter import Rewriter
+
+_OFTEN: Final = 1 << 16
 
 
 class Detector:
@@ -24,6 +27,8 @@ class Detector:
         self._formats = formats
         self._ask = ask
         self._waiting = b""
+        self._tried = 0
+        """Length of what was tried before; beyond _OFTEN it is tried again when it has doubled."""
         self.rewriter: Rewriter | None = None
         """The format's, once it is known."""
         self.candidates: list[Format] = []
@@ -47,6 +52,9 @@ class Detector:
         return self.rewriter.report if self.rewriter is not None else Report()
 
     def _settle(self, *, ended: bool) -> bytes:
+        if not ended and len(self._waiting) < 2 * self._tried > _OFTEN:
+            return b""
+        self._tried = len(self._waiting)
         framing = sniff(self._waiting) or ("whole" if ended else None)
         if framing is None:
             return b""

@@ -35,3 +35,10 @@ def apply(raw: bytes, edits: Iterable[Edit], shift: int = 0) -> bytes:
         done = end
     pieces.append(raw[done:])
     return b"".join(pieces)
+
+
+def joined(raw: bytes, edits: Iterable[Edit]) -> Edit:
+    """Several edits as one over the bytes from the first to the last of them."""
+    rows = sorted(edits, key=itemgetter(0))
+    start, end = rows[0].start, rows[-1].end
+    return Edit(start, end, apply(raw[start:end], rows, -start))

@@ -9,9 +9,9 @@ from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import isfinite
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, Protocol, TypeVar
 
-from proxy.core.edits import Edit
+from proxy.core.edits import Edit, joined
 from proxy.core.format import EACH, Format, Path, Place, Slot
 from proxy.core.probability import probability, spell
 from proxy.core.scan import ALL, Items, Obj, Plan, scan_item, scan_slices
@@ -40,6 +40,7 @@ class Reading:
     """What one payload holds."""
 
     edits: list[Edit] = field(default_factory=list)
+    insertions: int = 0
     sightings: list[Sighting] = field(default_factory=list)
     model: str | None = None
     id: str | None = None
@@ -57,6 +58,14 @@ class Visit(NamedTuple):
     member: str
 
 
+class Quick(Protocol):
+    """`scan_fast.fast_item`: one element's token and edits, or None where only the exact reader can tell."""
+
+    def __call__(
+        self, text: bytes, start: int, end: int, shape: Objects, fmt: Format, *, flat: bool
+    ) -> tuple[Token | None, list[Edit]] | None: ...
+
+
 _T = TypeVar("_T")
 _PAUSE: Final = 32
 """Located elements read between two pauses: a millisecond or so at 20 alternatives each."""
@@ -71,42 +80,61 @@ def read(text: bytes, fmt: Format, *, flat: bool = False) -> Reading:
     return result
 
 
-def read_slices(text: bytes, fmt: Format, *, flat: bool = False) -> Generator[Reading | None, None, None]:
-    """`read` with pauses: yields None between slices of a few ms, the Reading last."""
+def read_slices(
+    text: bytes, fmt: Format, *, flat: bool = False, quick: Quick | None = None
+) -> Generator[Reading | None, None, None]:
+    """`read` with pauses: yields None between slices of a few ms, the Reading last. `quick` is tried on each located
+    element first."""
     root: object = None
     for root in scan_slices(text, plan(fmt)):
         if root is None:
             yield None
     reading = Reading()
     marks: list[Mark] = []
-
-    def settle() -> None:
-        reading.loose = reading.loose or any(
-            isinstance(value, float) and not isfinite(value) for _, _, _, value in marks
-        )
-        reading.edits += edits_of(text, marks, flat=flat)
-        marks.clear()
-
     for visit in walk(root, fmt, reading):
         value = visit.owner[visit.member]
-        if not isinstance(value, Items):
+        if isinstance(value, Items):
+            yield from _take_items(text, fmt, visit, value, reading, flat, quick)
+        else:
             take(visit, marks)
-            continue
-        shape = next((shape for shape in visit.slot.shapes if isinstance(shape, Objects)), None)
-        if shape is None:
-            visit.sighting.unknown += 1
-            continue
-        tokens = []
-        for count, (start, _) in enumerate(value.spans, 1):
-            token = shape.item(scan_item(text, start), marks)
+    edits = edits_of(text, marks, flat=flat)
+    reading.edits += edits
+    reading.insertions += len(edits)
+    reading.loose = reading.loose or _loose(marks)
+    yield reading
+
+
+def _take_items(
+    text: bytes, fmt: Format, visit: Visit, items: Items, reading: Reading, flat: bool, quick: Quick | None
+) -> Generator[None, None, None]:
+    """Read a located array element by element; the edits of each slice are joined, so that no step is long."""
+    shape = next((shape for shape in visit.slot.shapes if isinstance(shape, Objects)), None)
+    if shape is None:
+        visit.sighting.unknown += 1
+        return
+    tokens: list[Token] = []
+    visit.sighting.tokens.append((visit.slot.part, tokens))
+    for first in range(0, len(items.spans), _PAUSE):
+        edits: list[Edit] = []
+        for start, end in items.spans[first : first + _PAUSE]:
+            found = quick(text, start, end, shape, fmt, flat=flat) if quick is not None else None
+            if found is None:
+                marks: list[Mark] = []
+                found = shape.item(scan_item(text, start), marks), edits_of(text, marks, flat=flat)
+                reading.loose = reading.loose or _loose(marks)
+            token, more = found
+            edits += more
             if token is not None:
                 tokens.append(token)
-            if count % _PAUSE == 0:
-                settle()
-                yield None
-        visit.sighting.tokens.append((visit.slot.part, tokens))
-    settle()
-    yield reading
+        if edits:
+            reading.edits.append(joined(text, edits))
+            reading.insertions += len(edits)
+        if first + _PAUSE < len(items.spans):
+            yield None
+
+
+def _loose(marks: list[Mark]) -> bool:
+    return any(isinstance(value, float) and not isfinite(value) for _, _, _, value in marks)
 
 
 def take(visit: Visit, marks: list[Mark]) -> None:

@@ -145,7 +145,7 @@ class _Scanner:
     def value(self, pos: int, plan: Plan | None) -> Generator[object, None, tuple[object, int]]:
         """The value at `pos` along `plan`, and where it ends; None as plan steps over it."""
         head = self.text[pos : pos + 1]
-        if head == b"{" and isinstance(plan, dict):
+        if head == b"{" and plan and isinstance(plan, dict):
             return (yield from self._object(pos, plan))
         if head == b"[" and (plan is ITEMS or (isinstance(plan, dict) and "[]" in plan)):
             return (yield from self._array(pos, plan))

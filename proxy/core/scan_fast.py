@@ -18,10 +18,11 @@ from proxy.core.edits import Edit
 from proxy.core.format import Format
 from proxy.core.probability import probability, spell
 from proxy.core.reading import Reading, take, walk
-from proxy.core.shapes import Mark
+from proxy.core.shapes import Mark, Objects
+from proxy.core.tokens import Token
 
-MAX_BYTES: Final = 512 * 1024
-"""No single C call over more: it would hold up every other stream."""
+MAX_BYTES: Final = 64 * 1024
+"""Read in one go; more would hold up every other stream for tens of ms, so it is read element by element."""
 
 _LETTER_ESCAPE: Final = re.compile(rb"\\u00[4-7]")
 
@@ -60,44 +61,70 @@ def _finder(fmt: Format) -> _Finder:
 
 def fast(text: bytes, fmt: Format, *, flat: bool = False) -> Reading | None:
     """The Reading of one payload, or None where only the exact reader can tell."""
-    if len(text) > MAX_BYTES or (b"\\u00" in text and _LETTER_ESCAPE.search(text)):
+    if len(text) > MAX_BYTES:
         return None
-    if flat and (b"\n" in text or b"\r" in text):
-        return None
-    try:
-        root = orjson.loads(text)
-    except orjson.JSONDecodeError:
+    root = _load(text, flat=flat)
+    if root is None:
         return None
     reading = Reading()
     marks: list[Mark] = []
     for visit in walk(root, fmt, reading):
         take(visit, marks)
-    finder = _finder(fmt)
-    written = sum([text.count(b'"%b"' % name) for name in finder.names])
-    if not written:
-        return None if marks else reading
-    if written == len(marks):
-        # As many members as names in the text: if all are spelled without white space, none is elsewhere.
-        matches = list(finder.compact.finditer(text))
-        if len(matches) == written:
-            return _agreed(reading, marks, finder, [(match[1], match[2], match.end()) for match in matches])
-    matches = list(finder.spaced.finditer(text))
-    if len(matches) != len(marks):
+    edits = _located(text, 0, len(text), marks, fmt)
+    if edits is None:
         return None
-    spaced = [(match[2], match[4], match.end(4)) for match in matches]
-    if _agreed(reading, marks, finder, spaced) is None:
-        return None
-    reading.edits = [
-        Edit(start, end, _spaced(match, data))
-        for match, (start, end, data) in zip(matches, reading.edits, strict=True)
-    ]
+    reading.edits = edits
+    reading.insertions = len(edits)
     return reading
 
 
-def _agreed(
-    reading: Reading, marks: list[Mark], finder: _Finder, found: list[tuple[bytes, bytes, int]]
-) -> Reading | None:
-    """The reading with its edits, without white space, if marks and members found are the same ones."""
+def fast_item(
+    text: bytes, start: int, end: int, shape: Objects, fmt: Format, *, flat: bool = False
+) -> tuple[Token | None, list[Edit]] | None:
+    """The same for one element of an array that was only located: its token and the edits in it."""
+    item = _load(text[start:end], flat=flat)
+    if item is None:
+        return None
+    marks: list[Mark] = []
+    token = shape.item(item, marks)
+    edits = _located(text, start, end, marks, fmt)
+    return None if edits is None else (token, edits)
+
+
+def _load(text: bytes, *, flat: bool) -> object:
+    """The value of a text from which positions can be told, else None."""
+    if b"\\u00" in text and _LETTER_ESCAPE.search(text):
+        return None
+    if flat and (b"\n" in text or b"\r" in text):
+        return None
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None
+
+
+def _located(text: bytes, start: int, end: int, marks: list[Mark], fmt: Format) -> list[Edit] | None:
+    """The insertions for the marks of `text[start:end]`; None where members and marks are not proved to be the same."""
+    finder = _finder(fmt)
+    written = sum([text.count(b'"%b"' % name, start, end) for name in finder.names])
+    if not written:
+        return None if marks else []
+    if written == len(marks):
+        # As many members as names in the text: if all are spelled without white space, none is elsewhere.
+        matches = list(finder.compact.finditer(text, start, end))
+        if len(matches) == written:
+            return _agreed(marks, finder, [(match[1], match[2], match.end()) for match in matches])
+    matches = list(finder.spaced.finditer(text, start, end))
+    if len(matches) != len(marks):
+        return None
+    edits = _agreed(marks, finder, [(match[2], match[4], match.end(4)) for match in matches])
+    if edits is None:
+        return None
+    return [Edit(at, at, _spaced(match, data)) for match, (at, _, data) in zip(matches, edits, strict=True)]
+
+
+def _agreed(marks: list[Mark], finder: _Finder, found: list[tuple[bytes, bytes, int]]) -> list[Edit] | None:
+    """The insertions, without white space, if marks and members found are the same ones."""
     values = orjson.loads(b"[" + b",".join([number for _, number, _ in found]) + b"]")
     if [value for _, _, _, value in marks] != values:
         return None
@@ -105,11 +132,10 @@ def _agreed(
     if len(names) > 1 and [member.encode() for _, member, _, _ in marks] != [name for name, _, _ in found]:
         return None
     numbers = spell([probability(value) for value in values])
-    reading.edits = [
+    return [
         Edit(end, end, b',"%b":%b' % (names[name], number))
         for (name, _, end), number in zip(found, numbers, strict=True)
     ]
-    return reading
 
 
 def _spaced(match: re.Match[bytes], data: bytes) -> bytes:
