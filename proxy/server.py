@@ -26,6 +26,7 @@ from proxy.upstream import Origin, Pool
 _LAG_INTERVAL: Final = 0.5
 _BREAK_GRACE: Final = 2.0
 """Seconds for broken ends to leave before connections are dropped."""
+_LAST_ROUNDS: Final = 1000
 _BACKLOG: Final = 1024
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
@@ -183,13 +184,13 @@ class Server:
             await self._until(settings.drain_delay)
             listening, clients = self._listening[0], self._protocols[0]
             listening.close()
-            clients.pre_shutdown()  # idle connections close, busy ones after their answer
+            clients.retire()
             if shared.running:
                 await self._until(settings.drain_timeout, shared.idle)
             await self._break_off()
             await clients.shutdown(timeout=0.0)
         finally:
-            self._release()
+            await self._release()
 
     async def _until(self, seconds: float, *events: asyncio.Event) -> None:
         """Wait for the first of the events, a second signal, or the time."""
@@ -210,7 +211,7 @@ class Server:
         await asyncio.wait([waiting], timeout=_BREAK_GRACE)
         waiting.cancel()
 
-    def _release(self) -> None:
+    async def _release(self) -> None:
         if self._lag is not None:
             self._lag.cancel()
         self._shared.pool.close()
@@ -219,4 +220,11 @@ class Server:
         for protocols in self._protocols:
             for connection in protocols.connections:
                 connection.force_close()
+        # Sockets are closed by the loop, in rounds to come.
+        rounds = 0
+        while rounds < _LAST_ROUNDS and (
+            self._shared.pool.connections or any(protocols.connections for protocols in self._protocols)
+        ):
+            rounds += 1
+            await asyncio.sleep(0.001)
         self._closed.set()

@@ -126,7 +126,7 @@ class Answer:
         envelope = self._shared.profile.envelope or (wanted.format.envelope if wanted.format else "openai")
         self.problem = problem
         self.status = problem.status
-        self.closes = self.closes or self._closing()
+        self.closes = self.closes or self._closing() or problem.status in refusals.CLOSING
         self.sent_head = True
         head_only = wanted.method == b"HEAD"
         self._write(headers.own_error(problem, envelope, head_only=head_only, close=self.closes))

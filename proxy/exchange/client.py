@@ -171,6 +171,12 @@ class ClientConnection(RequestHandler):
             await asyncio.sleep(_POLL)
             pending -= _POLL
 
+    def retire(self) -> None:
+        """Close if no request is being served. aiohttp's own `close` would leave idle connections open, and drop
+        the rest of an upload on busy ones."""
+        if self._waiter is not None and not self._waiter.done():
+            self.force_close()
+
     def half_close(self) -> None:
         """Say that nothing more comes, while the rest of the client's upload is still taken in (RFC 9112, 9.6)."""
         if self.transport is not None and self.transport.can_write_eof() and not self.transport.is_closing():
@@ -220,6 +226,12 @@ class ClientServer(web.Server):
             "max_field_size": max_head,
             "max_line_size": max_head,
         }
+
+    def retire(self) -> None:
+        """Close the idle connections; the busy ones close after their answer."""
+        for connection in self.connections:
+            if isinstance(connection, ClientConnection):
+                connection.retire()
 
     def __call__(self) -> RequestHandler:
         return ClientConnection(self, loop=self._loop, **self._options)

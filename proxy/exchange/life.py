@@ -75,7 +75,7 @@ class Exchange:
             self._shared.record(self._outcome())
         if self._answer.closes and not self._request.complete:
             self._client.half_close()
-        return Sent(keep_alive=not self._answer.closes)
+        return Sent(keep_alive=not (self._answer.closes or self._shared.draining))
 
     def stop(self) -> None:
         """End now, however far it is: the time to drain is over."""
@@ -240,7 +240,9 @@ class Exchange:
             return "client_closed"
         if answer.cut and answer.fault is not None:
             return "upstream_cut"
-        return report.outcome if report is not None and answer.rewritten else "passthrough"
+        if report is None or answer.problem is not None or not answer.rewritten:
+            return "passthrough"
+        return report.outcome
 
     def _since(self, moment: float | None) -> float | None:
         return None if moment is None else moment - self._began

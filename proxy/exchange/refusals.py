@@ -52,6 +52,9 @@ OVERLOADED: Final = Problem(
 STOPPING: Final = _server(503, "stopping", "The proxy is shutting down.")
 INTERNAL: Final = _server(500, "internal", "The proxy failed. Its log has the details.")
 
+CLOSING: Final = frozenset({408, 413, 431, 501, 505})
+"""After these the client's connection is closed: what follows in it is not sure to be a request."""
+
 UPSTREAM: Final = {
     "connect": _server(502, "connect", "No connection to the upstream."),
     "dns": _server(502, "dns", "The upstream's name cannot be resolved."),

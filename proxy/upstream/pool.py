@@ -85,8 +85,15 @@ class Pool:
             self._context.set_alpn_protocols(["http/1.1"])
         self._idle: dict[Connection, asyncio.TimerHandle] = {}
         self._busy: set[Connection] = set()
+        self._open_ones: set[Connection] = set()
+        self._closed = False
         self._resolving: asyncio.Future[Sequence[AddrInfoType]] | None = None
         self._resolved_at = 0.0
+
+    @property
+    def connections(self) -> int:
+        """All that are open, or not yet closed."""
+        return len(self._open_ones)
 
     @property
     def idle(self) -> int:
@@ -123,19 +130,19 @@ class Pool:
         self._busy.discard(connection)
         clean = connection.finish()
         kept = self._kept(connection)
-        if not (reusable and clean and kept > 0) or len(self._idle) >= MAX_IDLE:
+        if not (reusable and clean and kept > 0) or self._closed or len(self._idle) >= MAX_IDLE:
             connection.abort()
             return
         loop = asyncio.get_running_loop()
         self._idle[connection] = loop.call_later(kept, self._expire, connection)
 
     def close(self) -> None:
-        for connection, timer in self._idle.items():
+        self._closed = True
+        for timer in self._idle.values():
             timer.cancel()
-            connection.abort()
-        for connection in self._busy:
-            connection.abort()
         self._idle.clear()
+        for connection in self._open_ones:
+            connection.abort()
 
     def _kept(self, connection: Connection) -> float:
         if self._keep_alive is not None:
@@ -148,8 +155,11 @@ class Pool:
         self._idle.pop(connection, None)
         connection.abort()
 
+    def _opened(self, connection: Connection) -> None:
+        self._open_ones.add(connection)
+
     def _forget(self, connection: Connection) -> None:
-        """The peer closed it."""
+        self._open_ones.discard(connection)
         timer = self._idle.pop(connection, None)
         if timer is not None:
             timer.cancel()
@@ -191,11 +201,15 @@ def _look_up(host: str, port: int) -> Sequence[AddrInfoType]:
 
 
 class _Pooled(Connection):
-    """A connection that tells its pool when the peer closes it."""
+    """A connection that tells its pool when it opens and closes."""
 
     def __init__(self, pool: Pool, *, max_head: int) -> None:
         super().__init__(max_head=max_head)
         self._pool = pool
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self._pool._opened(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import re
 import socket
 import struct
@@ -12,6 +13,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from proxy import logs
 from proxy.core.report import Outcome
 from proxy.core.request import Profile
 from proxy.metrics import Metrics
@@ -55,11 +57,10 @@ class Seen:
 Behaviour = Callable[[Seen], Awaitable[None]]
 
 
-async def read_head(reader: asyncio.StreamReader) -> tuple[bytes, list[tuple[bytes, bytes]], bytes]:
-    raw = await reader.readuntil(b"\r\n\r\n")
+def parse_head(raw: bytes) -> tuple[bytes, list[tuple[bytes, bytes]]]:
     start, *lines = raw[:-4].split(b"\r\n")
     pairs = [line.partition(b": ")[::2] for line in lines]
-    return start, [(name, value) for name, value in pairs], raw
+    return start, [(name, value) for name, value in pairs]
 
 
 async def read_chunks(reader: asyncio.StreamReader) -> bytes:
@@ -86,10 +87,13 @@ class Upstream:
 
         async def connected(reader, writer):
             self.connections += 1
-            tasks.add(asyncio.current_task())
+            task = asyncio.current_task()
+            assert task is not None
+            tasks.add(task)
             try:
                 while True:
-                    start, headers, raw = await read_head(reader)
+                    raw = await reader.readuntil(b"\r\n\r\n")
+                    start, headers = parse_head(raw)
                     seen = Seen(start, headers, reader, writer, raw=raw)
                     self.seen.append(seen)
                     if self.eager:
@@ -157,18 +161,48 @@ class Answer:
         return next((v for k, v in self.headers if k.lower() == name.lower()), None)
 
 
-@dataclass
 class Client:
-    reader: asyncio.StreamReader
-    writer: asyncio.StreamWriter
+    """A client on a bare socket: asyncio's reader forgets what it holds when a reset comes behind it."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        self._loop = asyncio.get_running_loop()
+        self._held = b""
 
     async def send(self, data: bytes) -> None:
-        self.writer.write(data)
-        await self.writer.drain()
+        await self._loop.sock_sendall(self.sock, data)
+
+    async def more(self, size: int = 65536) -> bytes:
+        """One read; empty at a FIN."""
+        if self._held:
+            data, self._held = self._held[:size], self._held[size:]
+            return data
+        return await asyncio.wait_for(self._loop.sock_recv(self.sock, size), WAIT)
+
+    async def until(self, mark: bytes) -> bytes:
+        data = b""
+        while mark not in data:
+            part = await self.more()
+            if not part:
+                raise asyncio.IncompleteReadError(data, None)
+            data += part
+        end = data.index(mark) + len(mark)
+        self._held = data[end:] + self._held
+        return data[:end]
+
+    async def exactly(self, size: int) -> bytes:
+        data = bytearray()
+        try:
+            while len(data) < size and (part := await self.more(size - len(data))):
+                data += part
+        except ConnectionError:
+            pass
+        if len(data) < size:
+            raise asyncio.IncompleteReadError(bytes(data), size)
+        return bytes(data)
 
     async def head(self) -> tuple[bytes, list[tuple[bytes, bytes]]]:
-        start, headers, _ = await asyncio.wait_for(read_head(self.reader), WAIT)
-        return start, headers
+        return parse_head(await self.until(b"\r\n\r\n"))
 
     async def answer(self, method: bytes = b"GET") -> Answer:
         """A whole answer, or what came of one that broke."""
@@ -182,19 +216,23 @@ class Client:
                 assert length is None
                 found.body, found.whole = await self.chunks()
             elif length is not None:
-                found.body = await asyncio.wait_for(self.reader.readexactly(int(length)), WAIT)
+                found.body = await self.exactly(int(length))
             else:
                 found.body, found.whole = await self.rest()
         except asyncio.IncompleteReadError as short:
             found.body, found.whole = short.partial, False
         return found
 
+    async def chunk(self) -> bytes:
+        """One chunk's data; empty for the last one."""
+        size = int(await self.until(b"\r\n"), 16)
+        return (await self.exactly(size + 2))[:-2]
+
     async def chunks(self) -> tuple[bytes, bool]:
         body = b""
         try:
-            while size := int(await asyncio.wait_for(self.reader.readuntil(b"\r\n"), WAIT), 16):
-                body += (await asyncio.wait_for(self.reader.readexactly(size + 2), WAIT))[:-2]
-            assert await self.reader.readexactly(2) == b"\r\n"
+            while part := await self.chunk():
+                body += part
         except (asyncio.IncompleteReadError, ConnectionError):
             return body, False
         return body, True
@@ -203,19 +241,27 @@ class Client:
         """Everything to the end, and whether the end was a FIN."""
         body = b""
         try:
-            while part := await asyncio.wait_for(self.reader.read(65536), WAIT):
+            while part := await self.more():
                 body += part
         except ConnectionError:
             return body, False
         return body, True
 
+    def half_close(self) -> None:
+        self.sock.shutdown(socket.SHUT_WR)
+
+    def reset(self) -> None:
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.close()
+
     def close(self) -> None:
-        self.writer.close()
+        self.sock.close()
 
 
 @dataclass
 class Proxy:
     server: Server
+    log: io.StringIO
     counters: Counters
     upstream: Upstream
 
@@ -232,21 +278,18 @@ class Proxy:
         return self.server._shared.budget
 
     @asynccontextmanager
-    async def client(self, *, limit: int = 2**16, receive_buffer: int | None = None):
+    async def client(self, *, receive_buffer: int | None = None, to: tuple[str, int] | None = None):
         sock = socket.socket()
         if receive_buffer is not None:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         sock.setblocking(False)
-        await asyncio.get_running_loop().sock_connect(sock, self.server.address)
-        reader, writer = await asyncio.open_connection(sock=sock, limit=limit)
-        try:
-            yield Client(reader, writer)
-        finally:
-            writer.close()
+        with sock:
+            await asyncio.get_running_loop().sock_connect(sock, to or self.server.address)
+            yield Client(sock)
 
-    async def ask(self, data: bytes) -> Answer:
+    async def ask(self, data: bytes, *, to: tuple[str, int] | None = None) -> Answer:
         """One request on its own connection."""
-        async with self.client() as client:
+        async with self.client(to=to) as client:
             await client.send(data)
             return await client.answer(data.split(b" ", 1)[0])
 
@@ -274,10 +317,12 @@ async def proxied(behave: Behaviour, *, eager: bool = True, path: str = "", **op
         settings = Settings(
             listen="127.0.0.1:0", admin="127.0.0.1:0", **{"drain_delay": 0.0, "drain_timeout": 5.0, **options}
         )
+        log = io.StringIO()
+        logs.configure("debug", log)
         counters = Counters(settings)
         server = Server(settings, Profile("openai"), counters)
         await server.start()
-        proxy = Proxy(server, counters, upstream)
+        proxy = Proxy(server, log, counters, upstream)
         try:
             yield proxy
             await proxy.settle()
@@ -296,7 +341,9 @@ def answering(raw: bytes, *, close: bool = False) -> Behaviour:
     return behave
 
 
-def sized(body: bytes, media: bytes = b"application/json", status: bytes = b"200 OK", extra: bytes = b"") -> bytes:
+def sized(
+    body: bytes, media: bytes = b"application/json", status: bytes = b"200 OK", extra: bytes = b""
+) -> bytes:
     return b"HTTP/1.1 %b\r\nContent-Type: %b\r\n%bContent-Length: %d\r\n\r\n%b" % (
         status,
         media,
@@ -311,22 +358,19 @@ def chunk(data: bytes) -> bytes:
 
 
 SSE_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
-SSE_HEAD_CLOSE = b"HTTP/1.0 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
 LAST = b"0\r\n\r\n"
 
 
 def event(text: str = "Hi", logprob: str = "-0.5") -> bytes:
-    return (
-        'data: {"id":"c","model":"m","choices":[{"index":0,"delta":{"content":"%s"},"logprobs":{"content":'
-        '[{"token":"%s","logprob":%s}]},"finish_reason":null}]}\n\n' % (text, text, logprob)
-    ).encode()
+    token = f'{{"token":"{text}","logprob":{logprob}}}'
+    choice = f'{{"index":0,"delta":{{"content":"{text}"}},"logprobs":{{"content":[{token}]}},"finish_reason":null}}'
+    return f'data: {{"id":"c","model":"m","choices":[{choice}]}}\n\n'.encode()
 
 
 def whole(text: str = "Hi", logprob: str = "-0.5", pad: int = 0) -> bytes:
-    return (
-        '{"id":"c","model":"m","choices":[{"index":0,"message":{"content":"%s"},"logprobs":{"content":'
-        '[{"token":"%s","logprob":%s}]},"finish_reason":"stop"}],"pad":"%s"}' % (text, text, logprob, "x" * pad)
-    ).encode()
+    token = f'{{"token":"{text}","logprob":{logprob}}}'
+    choice = f'{{"index":0,"message":{{"content":"{text}"}},"logprobs":{{"content":[{token}]}}}}'
+    return f'{{"id":"c","model":"m","choices":[{choice}],"pad":"{"x" * pad}"}}'.encode()
 
 
 def erased(body: bytes) -> bytes:
@@ -346,5 +390,7 @@ def post(
     )
 
 
-def get(path: bytes = b"/v1/models", extra: bytes = b"", version: bytes = b"1.1", method: bytes = b"GET") -> bytes:
+def get(
+    path: bytes = b"/v1/models", extra: bytes = b"", version: bytes = b"1.1", method: bytes = b"GET"
+) -> bytes:
     return b"%b %b HTTP/%b\r\nHost: proxy.test\r\n%b\r\n" % (method, path, version, extra)
