@@ -113,7 +113,8 @@ class Format:
     asked: tuple[tuple[Path, Callable[[object], bool]], ...] = ()
     """The client asked for logprobs if any of these request members says so."""
     switch: Mapping[Path, object] = field(default_factory=dict)
-    """Request members that turn logprobs on, with their values; `TOP` stands for how many alternatives."""
+    """Request members that turn logprobs on, with their values; `TOP` stands for how many alternatives, a tuple for
+    members that a list must have."""
     echo: Path = ()
     """Request member that makes the answer repeat the prompt."""
     prompt: Path = ()

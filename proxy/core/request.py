@@ -6,11 +6,14 @@ mark) goes upstream as it came; the upstream has its own words for it.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import cast
 
 import orjson
 
-from proxy.core.format import Format, Kind, Path, Rule
+from proxy.core.edits import Edit
+from proxy.core.format import TOP, Format, Kind, Path, Rule
 from proxy.core.problem import Problem
+from proxy.core.scan import ALL, Obj, ScanError, scan
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,3 +156,43 @@ def _check(request: object, rule: Rule, name: str, value: object, profile: Profi
 def _problem(message: str, param: str, code: str | None, reason: str, profile: Profile) -> Problem:
     hint = f" (logprob-proxy profile '{profile.name}'; --profile changes it)"
     return Problem(400, message + hint, param=param, code=code, reason=reason)
+
+
+def switch_on(body: bytes, fmt: Format, top: int) -> list[Edit]:
+    """The edits that make a request ask for logprobs with `top` alternatives; every other byte stays.
+
+    Members that are there get the value, missing ones come first. Raises ScanError where the body is no JSON object.
+    """
+    request = scan(body, ALL)
+    if not isinstance(request, Obj):
+        raise ScanError("the request is no JSON object")
+    wanted: dict[str, object] = {}
+    for path, value in fmt.switch.items():
+        level = wanted
+        for name in path[:-1]:
+            level = cast("dict[str, object]", level.setdefault(name, {}))
+        level[path[-1]] = top if value is TOP else value
+    edits: list[Edit] = []
+    _set(body, body.index(b"{") + 1, request, wanted, edits)
+    return edits
+
+
+def _set(body: bytes, inside: int, there: Obj, wanted: dict[str, object], edits: list[Edit]) -> None:
+    """Edits that give an object, whose inside begins at `inside`, the members wanted."""
+    missing = []
+    for name, value in wanted.items():
+        if name not in there:
+            missing.append(orjson.dumps(name) + b":" + orjson.dumps(value))
+            continue
+        span, old = there.spans[name], there[name]
+        if isinstance(value, dict) and isinstance(old, Obj):
+            _set(body, span.start + 1, old, value, edits)
+        elif isinstance(value, tuple) and isinstance(old, list):
+            more = [orjson.dumps(item) for item in value if item not in old]
+            if more:
+                comma = b"," if old else b""
+                edits.append(Edit(span.start + 1, span.start + 1, b",".join(more) + comma))
+        elif old is not value and (type(old) is not type(value) or old != value):
+            edits.append(Edit(span.start, span.end, orjson.dumps(value)))
+    if missing:
+        edits.append(Edit(inside, inside, b",".join(missing) + (b"," if there else b"")))

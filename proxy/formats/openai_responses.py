@@ -28,5 +28,5 @@ FORMAT = Format(
     id=(("id",), ("response", "id")),
     rules=(Rule(("top_logprobs",), (Kind.INTEGER,), 0, 20),),
     asked=((("include",), includes(_INCLUDE)),),
-    switch={("include",): _INCLUDE, ("top_logprobs",): TOP},
+    switch={("include",): (_INCLUDE,), ("top_logprobs",): TOP},
 )
