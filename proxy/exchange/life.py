@@ -20,6 +20,7 @@ from proxy.core.request import UNJUDGED, Ask
 from proxy.exchange import refusals, target, tasks
 from proxy.exchange.answer import Answer, Wanted
 from proxy.exchange.client import ClientConnection, Sent
+from proxy.exchange.message import chunk
 from proxy.exchange.request import BodyError, Request, Route
 from proxy.exchange.shared import Shared
 from proxy.upstream import ConnectError, Connection
@@ -56,7 +57,7 @@ class Exchange:
         self._client.listener = self._answer
         try:
             self._task = asyncio.current_task()
-            problem = await self._forward() if entered else refusals.OVERLOADED
+            problem = await self._forward(entered)
             self._task = None
             if problem is not None:
                 self._answer.fail(problem)
@@ -73,9 +74,9 @@ class Exchange:
             if entered:
                 self._shared.leave(self)
             self._shared.record(self._outcome())
-        if self._answer.closes and not self._request.complete:
+        if self._answer.message.closes and not self._request.complete:
             self._client.half_close()
-        return Sent(keep_alive=not (self._answer.closes or self._shared.draining))
+        return Sent(keep_alive=not (self._answer.message.closes or self._shared.draining))
 
     def stop(self) -> None:
         """End now, however far it is: the time to drain is over."""
@@ -86,13 +87,15 @@ class Exchange:
 
     # -- the way there
 
-    async def _forward(self) -> Problem | None:
+    async def _forward(self, entered: bool) -> Problem | None:
         """Send the request on its way; a Problem where the proxy itself has to answer."""
         checked = self._request.check()
         if isinstance(checked, Problem):
             return checked
         self._route = checked
         self._wanted.format = checked.format
+        if not entered:
+            return refusals.OVERLOADED
         try:
             begun, whole = await self._judged_body()
         except BodyError as fault:
@@ -104,7 +107,10 @@ class Exchange:
         except ConnectError as fault:
             self._answer.fault = fault.kind
             return refusals.UPSTREAM[fault.kind]
-        self._send(self._upstream, begun, whole=whole)
+        try:
+            self._send(self._upstream, begun, whole=whole)
+        except headers.UnsafeHeaderError:
+            return refusals.MALFORMED
         return None
 
     async def _judged_body(self) -> tuple[bytes | Problem, bool]:
@@ -166,12 +172,12 @@ class Exchange:
     async def _stream(self, upstream: Connection, head: bytes, begun: bytes) -> None:
         """Pass the body on as it comes, no faster than the upstream takes it."""
         chunked = self._request.chunked
-        upstream.send(head + (_chunk(begun) if chunked else begun))
+        upstream.send(head + (chunk(begun) if chunked else begun))
         self._hold(-self._body_held)
         try:
             while part := await self._request.part():
-                upstream.send(_chunk(part) if chunked else part)
-                self._answer.touch()
+                upstream.send(chunk(part) if chunked else part)
+                self._answer.silence.note()
                 await upstream.drained()
             if chunked:
                 upstream.send(b"0\r\n\r\n")
@@ -229,7 +235,7 @@ class Exchange:
             first_chunk=self._since(answer.first_at),
             rewrite_seconds=answer.rewrite_seconds,
             request_bytes=self._request.bytes_in,
-            response_bytes=answer.bytes_out,
+            response_bytes=answer.message.size,
             report=report,
             error=self._error,
         )
@@ -246,7 +252,3 @@ class Exchange:
 
     def _since(self, moment: float | None) -> float | None:
         return None if moment is None else moment - self._began
-
-
-def _chunk(data: bytes) -> bytes:
-    return b"%x\r\n%b\r\n" % (len(data), data) if data else b""
