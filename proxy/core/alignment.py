@@ -31,7 +31,7 @@ def over_whole(tokens: Sequence[Token], texts: Texts) -> tuple[Placed, bool]:
         return [(token, hidden if token.data else Part.CONTROL) for token in tokens], True
     start = joined.rfind(visible)
     if start < 0:
-        return [(token, Part.ANSWER) for token in tokens], False
+        return [(token, Part.ANSWER) for token in tokens], not tokens
     end = start + len(visible)
     before = Part.REASONING if Part.REASONING in others else Part.CONTROL
     after = Part.TOOL if Part.TOOL in others else Part.CONTROL
@@ -54,9 +54,11 @@ def over_whole(tokens: Sequence[Token], texts: Texts) -> tuple[Placed, bool]:
 class Aligner:
     """The same for a stream, as it comes."""
 
-    __slots__ = ("_segments", "_tokens")
+    __slots__ = ("_segments", "_tokens", "aligned")
 
     def __init__(self) -> None:
+        self.aligned = True
+        """False: somewhere tokens and text did not join, so those tokens are taken for the text's."""
         self._tokens: list[Token] = []
         """Waiting for their text."""
         self._segments: list[tuple[Part, bytes]] = []
@@ -125,6 +127,7 @@ class Aligner:
             elif (at := text.find(data)) > 0:
                 self._shorten(at)
             else:
+                self.aligned = False
                 placed += self._place(len(self._tokens), part)
                 self._segments.clear()
         if (

@@ -288,8 +288,8 @@ def plan(fmt: Format) -> Plan:
         for slot in place.slots:
             for shape in slot.shapes:
                 _grow(tree, place.path + slot.path, shape.plan)
-                for sibling in shape.siblings:
-                    _grow(tree, (*place.path, *slot.path[:-1], sibling), ALL)
+                for member in shape.beside(slot.path[-1]):
+                    _grow(tree, (*place.path, *slot.path[:-1], member), ALL)
     return {**tree, EACH: tree}
 
 

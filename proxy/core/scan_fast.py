@@ -34,8 +34,8 @@ _WS: Final = rb"[ \t\n\r]*+"
 class _Finder(NamedTuple):
     """What finds the number members of one format's shapes."""
 
-    names: dict[bytes, bytes]
-    """Inserted name by found name."""
+    names: dict[bytes, tuple[str, bytes]]
+    """Member and inserted name by found name."""
     compact: re.Pattern[bytes]
     spaced: re.Pattern[bytes]
 
@@ -43,7 +43,7 @@ class _Finder(NamedTuple):
 @lru_cache(maxsize=256)
 def _finder(fmt: Format) -> _Finder:
     names = {
-        member.encode(): name.encode()
+        member.encode(): (member, name.encode())
         for place in fmt.places
         for slot in place.slots
         for shape in slot.shapes
@@ -129,11 +129,11 @@ def _agreed(marks: list[Mark], finder: _Finder, found: list[tuple[bytes, bytes, 
     if [value for _, _, _, value in marks] != values:
         return None
     names = finder.names
-    if len(names) > 1 and [member.encode() for _, member, _, _ in marks] != [name for name, _, _ in found]:
+    if len(names) > 1 and [member for _, member, _, _ in marks] != [names[name][0] for name, _, _ in found]:
         return None
     numbers = spell([probability(value) for value in values])
     return [
-        Edit(end, end, b',"%b":%b' % (names[name], number))
+        Edit(end, end, b',"%b":%b' % (names[name][1], number))
         for (name, _, end), number in zip(found, numbers, strict=True)
     ]
 

@@ -40,12 +40,14 @@ class Shape:
 
     plan: ClassVar[Plan] = ALL
     """How much of the slot's value the exact reader must read."""
-    siblings: ClassVar[tuple[str, ...]] = ()
-    """Members beside the slot that belong to it."""
 
     @property
     def numbers(self) -> tuple[tuple[str, str], ...]:
         """(logprob member, inserted member) pairs that are single numbers, for the fast reader's pattern."""
+        return ()
+
+    def beside(self, member: str) -> tuple[str, ...]:
+        """Members beside the slot that belong to it, those that may have been inserted before among them."""
         return ()
 
     def __call__(self, owner: Value, member: str, marks: list[Mark]) -> list[Token] | None:
@@ -63,7 +65,7 @@ def _number(value: object) -> float | None:
 
 @dataclass(frozen=True)
 class Objects(Shape):
-    """A, E, F, G: a list of objects with a logprob each, their alternatives in a list of the same below."""
+    """A, E, F, G: a list of objects with a logprob each, or one such object; their alternatives in a list below."""
 
     text: str = "token"
     raw: str = "bytes"
@@ -78,6 +80,8 @@ class Objects(Shape):
 
     def __call__(self, owner: Value, member: str, marks: list[Mark]) -> list[Token] | None:
         value = owner[member]
+        if isinstance(value, dict):
+            value = [value]
         if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
             return None
         tokens = (self.item(item, marks) for item in value)
@@ -109,13 +113,8 @@ class Objects(Shape):
 class Parallel(Shape):
     """B: the parallel arrays of legacy completions; the slot is `token_logprobs`."""
 
-    siblings: ClassVar[tuple[str, ...]] = (
-        "tokens",
-        "top_logprobs",
-        "text_offset",
-        "token_probabilities",
-        "top_probabilities",
-    )
+    def beside(self, member: str) -> tuple[str, ...]:
+        return ("tokens", "top_logprobs", "text_offset", "token_probabilities", "top_probabilities")
 
     def __call__(self, owner: Value, member: str, marks: list[Mark]) -> list[Token] | None:
         chosen = owner[member]
@@ -173,14 +172,33 @@ class KeyedById(Shape):
 
 
 @dataclass(frozen=True)
+class KeyedByText(Shape):
+    """B without its arrays: alternatives of one token by their texts, as Together streams them."""
+
+    def beside(self, member: str) -> tuple[str, ...]:
+        return ("top_probabilities",)
+
+    def __call__(self, owner: Value, member: str, marks: list[Mark]) -> list[Token] | None:
+        value = owner[member]
+        if not isinstance(value, dict):
+            return None
+        if "top_probabilities" not in owner:
+            marks.append((owner, member, "top_probabilities", Linear(_keyed(value))))
+        return []
+
+
+@dataclass(frozen=True)
 class Tuples(Shape):
     """D: `X_logprobs`, a list of `[logprob, id, text]`, or such lists nested."""
+
+    def beside(self, member: str) -> tuple[str, ...]:
+        return (member.removesuffix("_logprobs") + "_probabilities",)
 
     def __call__(self, owner: Value, member: str, marks: list[Mark]) -> list[Token] | None:
         value = owner[member]
         if not isinstance(value, list) or not all(x is None or isinstance(x, list) for x in value):
             return None
-        name = member.removesuffix("_logprobs") + "_probabilities"
+        (name,) = self.beside(member)
         if name not in owner:
             marks.append((owner, member, name, Linear([_linear(x) for x in value])))
         return [
@@ -210,6 +228,9 @@ class Number(Shape):
     def numbers(self) -> tuple[tuple[str, str], ...]:
         return ((self.member, self.name),)
 
+    def beside(self, member: str) -> tuple[str, ...]:
+        return (self.name,)
+
     def __call__(self, owner: Value, member: str, marks: list[Mark]) -> list[Token] | None:
         value = owner[member]
         if not is_logprob(value):
@@ -219,7 +240,25 @@ class Number(Shape):
         return []
 
 
+@dataclass(frozen=True)
+class Bare(Number):
+    """I: the token's number where others put an object (Together's chat stream). It is left to the exact reader: the
+    fast one would have to look at a member that every chunk of every server has."""
+
+    @property
+    def numbers(self) -> tuple[tuple[str, str], ...]:
+        return ()
+
+    def __call__(self, owner: Value, member: str, marks: list[Mark]) -> list[Token] | None:
+        value = owner[member]
+        if value is None:
+            return []
+        found = Number.__call__(self, owner, member, marks)
+        return [Token(b"", _number(value))] if found == [] and is_logprob(value) else found
+
+
 OBJECTS: Final = Objects()
 PARALLEL: Final = Parallel()
 KEYED_BY_ID: Final = KeyedById()
+KEYED_BY_TEXT: Final = KeyedByText()
 TUPLES: Final = Tuples()

@@ -74,6 +74,8 @@ class Tally:
             placed += parts
         else:
             placed += choice.aligner.feed(answer, texts)
+            figures = choice.report.figures
+            figures.aligned = figures.aligned and choice.aligner.aligned
         self._count(choice, placed)
 
     def close(self) -> Report:

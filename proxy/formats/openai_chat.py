@@ -1,12 +1,15 @@
 """Chat completions: OpenAI and nearly every imitator.
 
-Law: data only. DeepSeek's `reasoning_content`, vLLM's `prompt_logprobs` and the legacy arrays of Together and
-Fireworks stand in the same answers, so their slots are here; the value decides.
+Law: data only. What imitators add stands in the same answers, so its slots are here, and the value decides: DeepSeek's
+`reasoning_content`, vLLM's `prompt_logprobs`, Together's legacy arrays, bare numbers and echoed prompts, Fireworks'
+`sampling_logprob` and `raw_output` (which repeats the tokens), LMDeploy's tuples.
 """
 
 from proxy.core.format import TOP, Format, Kind, Place, Rule, Slot, Text, is_true
-from proxy.core.shapes import KEYED_BY_ID, OBJECTS, PARALLEL
+from proxy.core.shapes import KEYED_BY_ID, KEYED_BY_TEXT, PARALLEL, TUPLES, Bare, Objects
 from proxy.core.tokens import Part
+
+_TOKENS = Objects(logprobs=(("logprob", "probability"), ("sampling_logprob", "sampling_probability")))
 
 FORMAT = Format(
     name="openai-chat",
@@ -18,10 +21,14 @@ FORMAT = Format(
             key=("index",),
             end=("finish_reason",),
             slots=(
-                Slot(("logprobs", "content"), (OBJECTS,)),
-                Slot(("logprobs", "refusal"), (OBJECTS,), Part.REFUSAL),
-                Slot(("logprobs", "reasoning_content"), (OBJECTS,), Part.REASONING),
+                Slot(("logprobs", "content"), (_TOKENS,)),
+                Slot(("logprobs", "refusal"), (_TOKENS,), Part.REFUSAL),
+                Slot(("logprobs", "reasoning_content"), (_TOKENS,), Part.REASONING),
                 Slot(("logprobs", "token_logprobs"), (PARALLEL,)),
+                Slot(("logprobs",), (Bare("logprobs", "probability"),)),
+                Slot(("top_logprobs",), (KEYED_BY_TEXT,), Part.AGGREGATE),
+                Slot(("output_token_logprobs",), (TUPLES,), Part.AGGREGATE),
+                Slot(("raw_output", "completion_logprobs", "content"), (_TOKENS,), Part.AGGREGATE),
             ),
             texts=tuple(
                 Text((holder, member), part)
@@ -37,6 +44,7 @@ FORMAT = Format(
             ),
         ),
         Place(path=(), slots=(Slot(("prompt_logprobs",), (KEYED_BY_ID,), Part.PROMPT),)),
+        Place(path=("prompt", "[]"), slots=(Slot(("logprobs", "token_logprobs"), (PARALLEL,), Part.PROMPT),)),
     ),
     rules=(
         Rule(("logprobs",), (Kind.BOOLEAN,)),

@@ -1,10 +1,11 @@
-"""Legacy completions. llama.cpp and Ollama answer them in chat shape, vLLM adds `prompt_logprobs`.
+"""Legacy completions. llama.cpp and Ollama answer them in chat shape, vLLM adds `prompt_logprobs`, Together streams one
+`token` an event beside its choice and echoes the prompt apart.
 
 Law: data only. `logprobs: 0` asks for the chosen token alone, so it is on.
 """
 
 from proxy.core.format import TOP, Format, Kind, Place, Rule, Slot, Text, is_number
-from proxy.core.shapes import KEYED_BY_ID, OBJECTS, PARALLEL
+from proxy.core.shapes import KEYED_BY_ID, OBJECTS, PARALLEL, Objects
 from proxy.core.tokens import Part
 
 FORMAT = Format(
@@ -23,6 +24,13 @@ FORMAT = Format(
             ),
             texts=(Text(("text",)),),
         ),
+        Place(
+            path=(),
+            key=("index",),
+            slots=(Slot(("token",), (Objects(text="text", raw=""),)),),
+            texts=(Text(("choices", "[]", "text")),),
+        ),
+        Place(path=("prompt", "[]"), slots=(Slot(("logprobs", "token_logprobs"), (PARALLEL,), Part.PROMPT),)),
     ),
     rules=(Rule(("logprobs",), (Kind.INTEGER,), 0, 5),),
     asked=((("logprobs",), is_number),),
