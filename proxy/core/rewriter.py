@@ -17,7 +17,7 @@ from proxy.core.tally import Tally
 
 
 class Rewriter:
-    """feed and finish of one answer.
+    """feed and end (or finish) of one answer.
 
     A payload too big for one C call makes the rewriter `busy`: it is read in slices of a few ms, one a `step`,
     and what is fed meanwhile waits behind it. `framing` is a name that `framing.choose` or `sniff` gave, or
@@ -95,25 +95,15 @@ class Rewriter:
             out += self.feed(data)
         return out
 
-    def finish(self, *, clean: bool = True) -> bytes:
-        """All that is left, when the upstream has ended. Where it did not end cleanly, a payload that cannot be read
-        is no failure of the answer's."""
+    def end(self, *, clean: bool = True) -> bytes:
+        """The upstream has ended: what may leave now. Call it when not busy; if it is busy afterwards, `step` brings
+        what is left. Where the end was not `clean`, a payload that cannot be read is no failure of the answer's."""
         self._clean = clean
-        out = [self._drain()]
-        if self._framer is not None:
-            out.append(self._run(self._framer.finish()))
-            out.append(self._drain())
-        return b"".join(out)
+        return self._run(self._framer.finish()) if self._framer is not None else b""
 
-    def give_up(self, reason: str) -> bytes:
-        """Everything held, as it came; from here on all passes. `reason` is one of report.FAILURE_REASONS."""
-        if self._framer is None:
-            return b""
-        self._tally.report.fail(reason)
-        frames = self._frames + self._framer.finish()
-        out = b"".join([frame.raw for frame in frames] + self._queue)
-        self._framer, self._work, self._frames, self._queue = None, None, [], []
-        return out
+    def finish(self, *, clean: bool = True) -> bytes:
+        """All that is left, however long it takes: `end` with all steps before and after it."""
+        return b"".join([self._drain(), self.end(clean=clean), self._drain()])
 
     def _drain(self) -> bytes:
         out = []

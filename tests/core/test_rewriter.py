@@ -102,17 +102,19 @@ def test_a_fault_of_ours_costs_no_byte(monkeypatch: pytest.MonkeyPatch) -> None:
     assert rewriter.report.outcome == "unparsable"
 
 
-def test_giving_up_returns_all_that_is_held_in_order() -> None:
-    big = b"data: " + answer(800, 20).replace(b'"message"', b'"delta"') + b"\n\n"
-    rewriter = Rewriter(CHAT, "sse", ASKED)
-    rewriter.feed(big + b"data: x")
-    rewriter.feed(b"yz")
-    assert rewriter.give_up("held_budget") == big + b"data: xyz"
-    assert not rewriter.busy
+def test_the_end_of_a_big_answer_is_read_in_steps_too() -> None:
+    body = answer(2000, 20)
+    rewriter = Rewriter(CHAT, "whole", ASKED)
+    assert rewriter.feed(body) == b""
+    assert rewriter.end() == b""
+    steps, out = 0, b""
+    while rewriter.busy:
+        assert rewriter.held == len(body)
+        out += rewriter.step()
+        steps += 1
+    assert steps > 50
+    assert out.count(b'"probability":') == 42_000
     assert rewriter.held == 0
-    assert rewriter.feed(b"more") == b"more"
-    assert rewriter.finish() == b""
-    assert rewriter.report.failures == {"held_budget": 1}
 
 
 @pytest.mark.parametrize("size", [1, 100, 5000])
