@@ -14,8 +14,9 @@ Texts = Sequence[tuple[Part, str | None]]
 """Text by part; None where something stands there that is no text (tool calls)."""
 Placed = list[tuple[Token, Part]]
 
-_MAX_WAITING: Final = 4096
-"""Tokens, and bytes of text a token, that wait for their counterpart; beyond it they are let go."""
+_MAX_TOKENS: Final = 4096
+_MAX_TEXT: Final = 8192
+"""Tokens and bytes of text that wait for their counterpart; beyond it they are let go."""
 
 
 def over_whole(tokens: Sequence[Token], texts: Texts) -> tuple[Placed, bool]:
@@ -54,20 +55,26 @@ def over_whole(tokens: Sequence[Token], texts: Texts) -> tuple[Placed, bool]:
 class Aligner:
     """The same for a stream, as it comes."""
 
-    __slots__ = ("_segments", "_tokens", "aligned")
+    __slots__ = ("_joined", "_seen", "_segments", "_tokens")
 
     def __init__(self) -> None:
-        self.aligned = True
-        """False: somewhere tokens and text did not join, so those tokens are taken for the text's."""
+        self._joined = True
+        """False: somewhere tokens and text did not fit."""
+        self._seen = False
+        """Tokens came at all."""
         self._tokens: list[Token] = []
         """Waiting for their text."""
         self._segments: list[tuple[Part, bytes]] = []
         """Text that waits for its tokens, neighbours of one part joined."""
 
+    @property
+    def aligned(self) -> bool:
+        """All text had its tokens; asked for at the end."""
+        return not self._seen or (self._joined and not self._segments)
+
     def feed(self, tokens: Sequence[Token], texts: Texts) -> Placed:
         """Tokens whose part is known now, in their order."""
-        if not tokens and not self._tokens:
-            return []
+        self._seen = self._seen or bool(tokens)
         if len(tokens) == 1 == len(texts) and not self._tokens and not self._segments:
             part, text = texts[0]
             if text is None or (tokens[0].data and _encode(text) == tokens[0].data):
@@ -78,8 +85,10 @@ class Aligner:
                 self._add(part, _encode(text))
         if not self._segments and any(text is None for _, text in texts):
             return self._place(len(self._tokens), texts[0][0])
-        if texts and not any(token.data for token in self._tokens):
-            return self._place(len(self._tokens), self._take_part(texts)) if self._segments else []
+        if tokens and self._segments and not any(token.data for token in self._tokens):
+            # Ids, bare numbers, pieces of a character: nothing to lay over the text that came with them.
+            self._joined = False
+            return self._place(len(self._tokens), self._take_part())
         return self._settle()
 
     def close(self) -> Placed:
@@ -89,6 +98,7 @@ class Aligner:
             part, text = self._segments[0]
             if self._tokens[first].data.startswith(text):
                 placed = self._place(first + 1, part)
+                self._shorten(len(text))
         return placed + self._place(len(self._tokens), Part.CONTROL)
 
     def _add(self, part: Part, text: bytes) -> None:
@@ -96,9 +106,10 @@ class Aligner:
             text = self._segments.pop()[1] + text
         self._segments.append((part, text))
 
-    def _take_part(self, texts: Texts) -> Part:
+    def _take_part(self) -> Part:
+        part = self._segments[-1][0]
         self._segments.clear()
-        return next(part for part, text in texts if text)
+        return part
 
     def _first(self) -> int | None:
         """The first waiting token that has bytes."""
@@ -125,15 +136,14 @@ class Aligner:
             elif (at := b"".join([token.data for token in self._tokens]).find(text)) >= 0:
                 placed += self._skip_to(at, part)
             elif (at := text.find(data)) > 0:
+                self._joined = False
                 self._shorten(at)
             else:
-                self.aligned = False
+                self._joined = False
                 placed += self._place(len(self._tokens), part)
                 self._segments.clear()
-        if (
-            len(self._tokens) > _MAX_WAITING
-            or sum(len(text) for _, text in self._segments) > _MAX_WAITING * 16
-        ):
+        if len(self._tokens) > _MAX_TOKENS or sum([len(text) for _, text in self._segments]) > _MAX_TEXT:
+            self._joined = False
             placed += self._place(len(self._tokens), Part.CONTROL)
             self._segments.clear()
         return placed

@@ -8,13 +8,12 @@ import re
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from math import isfinite
 from typing import Final, NamedTuple, Protocol, TypeVar
 
 from proxy.core.edits import Edit, joined
 from proxy.core.format import EACH, Format, Path, Place, Slot
 from proxy.core.probability import probability, spell
-from proxy.core.scan import ALL, Items, Obj, Plan, scan_item, scan_slices
+from proxy.core.scan import ALL, Items, Obj, Plan, Scanner
 from proxy.core.shapes import Keyed, Linear, Mark, Objects, Value
 from proxy.core.tokens import Part, Token
 
@@ -85,8 +84,9 @@ def read_slices(
 ) -> Generator[Reading | None, None, None]:
     """`read` with pauses: yields None between slices of a few ms, the Reading last. `quick` is tried on each located
     element first."""
+    scanner = Scanner(text)
     root: object = None
-    for root in scan_slices(text, plan(fmt)):
+    for root in scanner.slices(plan(fmt)):
         if root is None:
             yield None
     reading = Reading()
@@ -94,24 +94,31 @@ def read_slices(
     for visit in walk(root, fmt, reading):
         value = visit.owner[visit.member]
         if isinstance(value, Items):
-            yield from _take_items(text, fmt, visit, value, reading, flat, quick)
+            yield from _take_items(scanner, fmt, visit, value, reading, flat, quick)
         else:
             take(visit, marks)
     edits = edits_of(text, marks, flat=flat)
     reading.edits += edits
     reading.insertions += len(edits)
-    reading.loose = reading.loose or _loose(marks)
+    reading.loose = scanner.loose
     yield reading
 
 
 def _take_items(
-    text: bytes, fmt: Format, visit: Visit, items: Items, reading: Reading, flat: bool, quick: Quick | None
+    scanner: Scanner,
+    fmt: Format,
+    visit: Visit,
+    items: Items,
+    reading: Reading,
+    flat: bool,
+    quick: Quick | None,
 ) -> Generator[None, None, None]:
     """Read a located array element by element; the edits of each slice are joined, so that no step is long."""
     shape = next((shape for shape in visit.slot.shapes if isinstance(shape, Objects)), None)
     if shape is None:
         visit.sighting.unknown += 1
         return
+    text = scanner.text
     tokens: list[Token] = []
     visit.sighting.tokens.append((visit.slot.part, tokens))
     for first in range(0, len(items.spans), _PAUSE):
@@ -120,8 +127,7 @@ def _take_items(
             found = quick(text, start, end, shape, fmt, flat=flat) if quick is not None else None
             if found is None:
                 marks: list[Mark] = []
-                found = shape.item(scan_item(text, start), marks), edits_of(text, marks, flat=flat)
-                reading.loose = reading.loose or _loose(marks)
+                found = shape.item(scanner.item(start), marks), edits_of(text, marks, flat=flat)
             token, more = found
             edits += more
             if token is not None:
@@ -131,10 +137,6 @@ def _take_items(
             reading.insertions += len(edits)
         if first + _PAUSE < len(items.spans):
             yield None
-
-
-def _loose(marks: list[Mark]) -> bool:
-    return any(isinstance(value, float) and not isfinite(value) for _, _, _, value in marks)
 
 
 def take(visit: Visit, marks: list[Mark]) -> None:

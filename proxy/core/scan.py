@@ -7,6 +7,7 @@ surrogates, bytes that are not UTF-8, duplicate members (the last one wins, as i
 
 import re
 from collections.abc import Generator
+from math import isfinite
 from typing import Final, NamedTuple, Union
 
 Plan = Union[dict[str, "Plan"], "All"]
@@ -91,23 +92,9 @@ _SHALLOW: Final = re.compile(_nested(4), re.DOTALL)
 def scan(text: bytes, plan: Plan) -> object:
     """Read one JSON text along `plan`. Raises ScanError, also where something follows the value."""
     value: object = None
-    for value in scan_slices(text, plan):  # noqa: B007 - the last one is the value
+    for value in Scanner(text).slices(plan):  # noqa: B007 - the last one is the value
         pass
     return value
-
-
-def scan_slices(text: bytes, plan: Plan) -> Generator[object, None, None]:
-    """`scan` with pauses: yields None between slices of work, the value last."""
-    scanner = _Scanner(text)
-    value, end = yield from scanner.value(_ws(text, 0), plan)
-    if _ws(text, end) != len(text):
-        raise ScanError(f"something follows the value at byte {end}")
-    yield value
-
-
-def scan_item(text: bytes, start: int) -> object:
-    """Read the whole value that begins at `start`."""
-    return _Scanner(text).all(start, 0)[0]
 
 
 def text_of(raw: bytes) -> str:
@@ -136,11 +123,26 @@ def _ws(text: bytes, pos: int) -> int:
     return match.end() if match else pos
 
 
-class _Scanner:
-    __slots__ = ("text",)
+class Scanner:
+    """Reads one text."""
+
+    __slots__ = ("loose", "text")
 
     def __init__(self, text: bytes) -> None:
         self.text = text
+        self.loose = False
+        """A number was read that is no JSON (NaN, Infinity) or no float64 (1e400)."""
+
+    def slices(self, plan: Plan) -> Generator[object, None, None]:
+        """`scan` with pauses: yields None between slices of work, the value last."""
+        value, end = yield from self.value(_ws(self.text, 0), plan)
+        if _ws(self.text, end) != len(self.text):
+            raise ScanError(f"something follows the value at byte {end}")
+        yield value
+
+    def item(self, start: int) -> object:
+        """The whole value that begins at `start`."""
+        return self.all(start, 0)[0]
 
     def value(self, pos: int, plan: Plan | None) -> Generator[object, None, tuple[object, int]]:
         """The value at `pos` along `plan`, and where it ends; None as plan steps over it."""
@@ -252,11 +254,14 @@ class _Scanner:
             raise ScanError(f"expected a value at byte {pos}")
         word = match[0]
         if word in _WORDS:
+            self.loose = self.loose or word.endswith((b"N", b"y"))
             return _WORDS[word], match.end()
         try:
-            return (int(word) if word.lstrip(b"-").isdigit() and len(word) < 19 else float(word)), match.end()
+            number = int(word) if word.lstrip(b"-").isdigit() and len(word) < 19 else float(word)
         except ValueError:
             raise ScanError(f"bad number at byte {pos}") from None
+        self.loose = self.loose or not isfinite(number)
+        return number, match.end()
 
     def skip(self, pos: int) -> int:
         """Where the value at `pos` ends."""

@@ -242,19 +242,25 @@ class Number(Shape):
 
 @dataclass(frozen=True)
 class Bare(Number):
-    """I: the token's number where others put an object (Together's chat stream). It is left to the exact reader: the
-    fast one would have to look at a member that every chunk of every server has."""
+    """I: one token's number by itself, as Together streams it. It is left to the exact reader: the fast one would have
+    to look at a member that every chunk of every server has."""
+
+    text: str = ""
+    """Member beside the number with the token's text."""
 
     @property
     def numbers(self) -> tuple[tuple[str, str], ...]:
         return ()
 
+    def beside(self, member: str) -> tuple[str, ...]:
+        return (self.name, self.text)
+
     def __call__(self, owner: Value, member: str, marks: list[Mark]) -> list[Token] | None:
         value = owner[member]
-        if value is None:
-            return []
-        found = Number.__call__(self, owner, member, marks)
-        return [Token(b"", _number(value))] if found == [] and is_logprob(value) else found
+        if value is None or not is_logprob(value):
+            return [] if value is None or isinstance(value, dict) else None
+        Number.__call__(self, owner, member, marks)
+        return [Token(token_bytes(owner.get(self.text)), _number(value))]
 
 
 OBJECTS: Final = Objects()

@@ -74,21 +74,24 @@ class Tally:
             placed += parts
         else:
             placed += choice.aligner.feed(answer, texts)
-            figures = choice.report.figures
-            figures.aligned = figures.aligned and choice.aligner.aligned
         self._count(choice, placed)
 
     def close(self) -> Report:
         """The Report, with tokens that still wait for their text settled."""
         for choice in self._choices.values():
             self._count(choice, choice.aligner.close())
+            figures = choice.report.figures
+            figures.aligned = figures.aligned and choice.aligner.aligned
         return self.report
 
     def _new(self, choice: _Choice, sighting: Sighting, tokens: list[Token]) -> tuple[list[Token], Texts]:
         """The tokens not counted before, and the text that came with them."""
         texts: Texts = sighting.texts
-        if not self._repeats or not tokens:
+        if not self._repeats:
             return tokens, texts
+        if not tokens:
+            # A copy of the text without its tokens (vLLM's `response.output_text.done`) tells nothing new.
+            return tokens, texts if sighting.place.counting is Counting.APPEND else ()
         logprobs = array("d", (_SAME_NULL if t.logprob is None else t.logprob for t in tokens))
         if sighting.place.counting is Counting.SNAPSHOT:
             known = len(choice.counted)

@@ -5,7 +5,7 @@ Law: data only. `logprobs: 0` asks for the chosen token alone, so it is on.
 """
 
 from proxy.core.format import TOP, Format, Kind, Place, Rule, Slot, Text, is_number
-from proxy.core.shapes import KEYED_BY_ID, OBJECTS, PARALLEL, Objects
+from proxy.core.shapes import KEYED_BY_ID, OBJECTS, PARALLEL, Bare
 from proxy.core.tokens import Part
 
 FORMAT = Format(
@@ -25,10 +25,10 @@ FORMAT = Format(
             texts=(Text(("text",)),),
         ),
         Place(
-            path=(),
+            path=("token",),
             key=("index",),
-            slots=(Slot(("token",), (Objects(text="text", raw=""),)),),
-            texts=(Text(("choices", "[]", "text")),),
+            slots=(Slot(("logprob",), (Bare("logprob", "probability", "text"),)),),
+            texts=(Text(("text",)),),
         ),
         Place(path=("prompt", "[]"), slots=(Slot(("logprobs", "token_logprobs"), (PARALLEL,), Part.PROMPT),)),
     ),

@@ -5,7 +5,7 @@ import json
 import pytest
 from hypothesis import given
 
-from proxy.core.scan import ALL, ITEMS, Items, Obj, Plan, ScanError, scan, scan_slices, text_of
+from proxy.core.scan import ALL, ITEMS, Items, Obj, Plan, ScanError, Scanner, scan, text_of
 from tests.core import bodies
 
 
@@ -50,6 +50,16 @@ def test_a_truncated_text_is_refused(cut: int) -> None:
 )
 def test_what_servers_send_though_strict_parsers_refuse_it(text: bytes, value: object) -> None:
     assert scan(text, ALL) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "loose"),
+    [(b"[NaN]", True), (b"[-Infinity]", True), (b"[-1e400]", True), (b"[1,null,true]", False)],
+)
+def test_numbers_that_are_none_are_noticed(text: bytes, loose: bool) -> None:
+    scanner = Scanner(text)
+    list(scanner.slices(ALL))
+    assert scanner.loose is loose
 
 
 def test_nan() -> None:
@@ -114,7 +124,7 @@ def test_items_are_located_not_read() -> None:
 
 def test_a_big_array_is_located_in_slices() -> None:
     text = b'{"list":[' + b",".join([b'{"a":"' + b"x" * 1000 + b'"}'] * 1000) + b"]}"
-    steps = list(scan_slices(text, {"list": ITEMS}))
+    steps = list(Scanner(text).slices({"list": ITEMS}))
     assert len(steps) > 10
     assert all(step is None for step in steps[:-1])
 
