@@ -60,9 +60,14 @@ class Server:
             keep_alive=settings.upstream_keepalive,
         )
         self._shared = Shared(settings, self._profile, pool, self._record, Budget(settings.max_held))
-        self.address = await self._listen(self._serve, settings.listen_address)
-        if settings.admin_address is not None:
-            self.admin_address = await self._listen(self._admin, settings.admin_address)
+        try:
+            self.address = await self._listen(self._serve, settings.listen_address)
+            if settings.admin_address is not None:
+                self.admin_address = await self._listen(self._admin, settings.admin_address)
+        except OSError:
+            for server in self._listening:
+                server.close()
+            raise
         self._beat(asyncio.get_running_loop().time())
 
     async def _listen(

@@ -58,7 +58,7 @@ class Answer:
         self._edit: Fallback | None = None
         self._end: str | None = None
         """How the upstream ended: _CLEAN, or the kind of its fault."""
-        self._finished = self._stepping = False
+        self._told_end = self._stepping = False
         self._paused: set[str] = set()
         self._counted = 0
         """What this answer has in the budget."""
@@ -205,9 +205,9 @@ class Answer:
 
     def _emit_edited(self, edit: Fallback, out: bytes) -> None:
         """Pass on what the rewriter gave; while it has a big piece to read, in slices, the upstream waits."""
-        if self._end is not None and not (edit.busy or self._finished):
-            self._finished = True
-            out += edit.finish(clean=self._end == _CLEAN)
+        if self._end is not None and not (edit.busy or self._told_end):
+            self._told_end = True
+            out += edit.end(clean=self._end == _CLEAN)
         if edit.busy:
             self._pause("rewriter")
             if not self._stepping:

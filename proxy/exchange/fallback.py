@@ -26,7 +26,7 @@ class Rewriting(Protocol):
     def report(self) -> Report: ...
     def feed(self, data: bytes) -> bytes: ...
     def step(self) -> bytes: ...
-    def finish(self, *, clean: bool = True) -> bytes: ...
+    def end(self, *, clean: bool = True) -> bytes: ...
 
 
 class Fallback:
@@ -87,13 +87,13 @@ class Fallback:
             self.seconds += perf_counter() - began
         return out
 
-    def finish(self, *, clean: bool) -> bytes:
+    def end(self, *, clean: bool) -> bytes:
         """The rest. If it is `busy` afterwards, steps bring what is left."""
         if self.raw:
             return b""
         began = perf_counter()
         try:
-            out = self._rewriter.finish(clean=clean)
+            out = self._rewriter.end(clean=clean)
             self._keep(b"")
         except Exception as fault:  # noqa: BLE001  # as above
             return self._failed(fault)

@@ -9,6 +9,10 @@ import time
 
 import pytest
 
+from proxy.core.request import Profile
+from proxy.metrics import Metrics
+from proxy.server import Server
+from proxy.settings import Settings
 from tests.shell.wire import (
     LAST,
     SSE_HEAD,
@@ -185,6 +189,16 @@ async def test_the_end_leaves_nothing_open():
         assert proxy.pool.idle == 1
         await proxy.server.close()
         assert proxy.pool.connections == 0
+
+
+async def test_a_port_that_is_taken_leaves_nothing_bound():
+    async with proxied(answering(OK)) as proxy:
+        taken = f"127.0.0.1:{proxy.server.address[1]}"
+        settings = Settings(upstream=proxy.server.settings.upstream, listen="127.0.0.1:0", admin=taken)
+        server = Server(settings, Profile("openai"), Metrics(settings))
+        with pytest.raises(OSError, match="address already in use"):
+            await server.start()
+        assert not server._listening[0].is_serving()
 
 
 async def test_loop_lag_is_measured():
