@@ -133,6 +133,9 @@ class Aligner:
                     break
                 placed += self._place(first + 1, part)
                 self._shorten(len(text))
+            elif later := self._later(data):
+                self._joined = False
+                del self._segments[:later]
             elif (at := b"".join([token.data for token in self._tokens]).find(text)) >= 0:
                 placed += self._skip_to(at, part)
             elif (at := text.find(data)) > 0:
@@ -147,6 +150,13 @@ class Aligner:
             placed += self._place(len(self._tokens), Part.CONTROL)
             self._segments.clear()
         return placed
+
+    def _later(self, data: bytes) -> int:
+        """The next segment that a token begins, where the text before it has no tokens; 0 for none."""
+        for index, (_, text) in enumerate(self._segments[1:], 1):
+            if text.startswith(data) or data.startswith(text):
+                return index
+        return 0
 
     def _skip_to(self, at: int, part: Part) -> Placed:
         """Tokens before byte `at` of the joined ones show nothing; the one over it begins the segment."""

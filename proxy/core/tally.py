@@ -54,8 +54,9 @@ class Tally:
             choice = self._choices[sighting.key] = _Choice(sighting.key)
             self.report.choices.append(choice.report)
         choice.report.ended = choice.report.ended or sighting.ended
-        texts: Texts = sighting.texts
-        choice.report.text = choice.report.text or any(part is Part.ANSWER and text for part, text in texts)
+        choice.report.text = choice.report.text or any(
+            part is Part.ANSWER and text for part, text in sighting.texts
+        )
         placed: Placed = []
         answer: list[Token] = []
         for part, tokens in found:
@@ -63,8 +64,10 @@ class Tally:
                 answer += tokens
             else:
                 placed += [(token, part) for token in tokens]
-        answer, texts = self._new(choice, sighting, answer)
-        answer, texts = self._without_prompt(answer, texts)
+        answer, texts = self._without_prompt(*self._new(choice, sighting, answer))
+        if placed:
+            # Text whose tokens have a slot of their own (DeepSeek's reasoning) is none of the answer's tokens.
+            texts = [(part, text) for part, text in texts if part not in {other for _, other in placed}]
         if sighting.blind:
             choice.report.figures.aligned = False
             placed += [(token, Part.ANSWER) for token in answer]

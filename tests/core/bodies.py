@@ -96,7 +96,7 @@ anything = st.recursive(scalars, lambda inner: objects(inner) | arrays(inner), m
 
 
 @st.composite
-def with_members(draw: st.DrawFn, **wanted: st.SearchStrategy[str]) -> str:
+def with_members(draw: st.DrawFn, /, **wanted: st.SearchStrategy[str]) -> str:
     """An object with the wanted members in any order, among random others that may bear the same names."""
     gap = draw(white)
     members = [(draw(spelled(st.just(name))), draw(value | anything)) for name, value in wanted.items()]

@@ -6,6 +6,7 @@ import pytest
 from proxy.core import rewriter as module
 from proxy.core.request import Ask
 from proxy.core.rewriter import Rewriter
+from proxy.core.scan_fast import MAX_BYTES
 from proxy.formats import BY_NAME
 
 CHAT = BY_NAME["openai-chat"]
@@ -64,7 +65,7 @@ def test_a_big_answer_is_read_in_slices_with_the_same_result() -> None:
 
 def test_a_big_event_is_read_in_steps_and_what_follows_waits_behind_it() -> None:
     big = b"data: " + answer(800, 20).replace(b'"message"', b'"delta"') + b"\n\n"
-    assert len(big) > module.MAX_BYTES
+    assert len(big) > MAX_BYTES
     rewriter = Rewriter(CHAT, "sse", ASKED)
     assert rewriter.feed(big) == b""
     assert rewriter.busy
