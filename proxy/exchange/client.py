@@ -19,7 +19,7 @@ from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http_exceptions import LineTooLong
 from aiohttp.web_protocol import RequestHandler
 
-from proxy import headers
+from proxy import headers, logs
 from proxy.core.problem import Problem
 from proxy.exchange import refusals
 
@@ -189,11 +189,12 @@ class ClientConnection(RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """What aiohttp could not read, or what went wrong in a handler."""
-        if status == 400:
-            problem = refusals.HEAD_TOO_LARGE if isinstance(exc, LineTooLong) else refusals.MALFORMED
-        else:
-            problem = refusals.INTERNAL
+        """What aiohttp could not read; its own page would name its version and repeat the bytes."""
+        if status != 400:
+            # A handler failed, who knows how far it had come: a second answer must not follow.
+            logs.get().error("a request was not handled", exc_info=exc)
+            return Sent(keep_alive=False)
+        problem = refusals.HEAD_TOO_LARGE if isinstance(exc, LineTooLong) else refusals.MALFORMED
         if self.transport is not None and not self.transport.is_closing():
             self.transport.write(headers.own_error(problem, self._server.envelope, close=True))
         self._server.refused(problem)

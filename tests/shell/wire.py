@@ -229,13 +229,13 @@ class Client:
         return (await self.exactly(size + 2))[:-2]
 
     async def chunks(self) -> tuple[bytes, bool]:
-        body = b""
+        body = bytearray()
         try:
             while part := await self.chunk():
                 body += part
         except (asyncio.IncompleteReadError, ConnectionError):
-            return body, False
-        return body, True
+            return bytes(body), False
+        return bytes(body), True
 
     async def rest(self) -> tuple[bytes, bool]:
         """Everything to the end, and whether the end was a FIN."""
