@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -67,6 +68,8 @@ class Results:
     """Bytes."""
     missing: list[str]
     """Why a peer is not there."""
+    others: float = 0.0
+    """Share of the peers' core that was taken by what is no peer."""
 
 
 class Bench:
@@ -74,7 +77,6 @@ class Bench:
 
     def __init__(self, stack: ExitStack) -> None:
         self._core, other = peers.cores()
-        self.shared_core = self._core == other
         stack.enter_context(peers.on_core(other))
         self._upstream = stack.enter_context(peers.upstream(other))
         self._stack = stack
@@ -90,11 +92,18 @@ class Bench:
                 self.missing.append(str(error))
 
     def run(self, plan: Plan) -> Results:
+        began, busy, own = time.monotonic(), peers.busy_seconds(self._core), self._cpu_seconds()
         gc.disable()
         try:
-            return self._run(plan)
+            results = self._run(plan)
         finally:
             gc.enable()
+        others = peers.busy_seconds(self._core) - busy - (self._cpu_seconds() - own)
+        results.others = max(0.0, others / (time.monotonic() - began))
+        return results
+
+    def _cpu_seconds(self) -> float:
+        return sum(peer.cpu_seconds() for peer in self.peers)
 
     def _run(self, plan: Plan) -> Results:
         names = [peer.name for peer in self.peers]

@@ -178,6 +178,15 @@ def cores() -> tuple[int, int]:
     return usable[-1], usable[0]
 
 
+def busy_seconds(core: int) -> float:
+    """For how long the core has worked so far, for whomever."""
+    match = re.search(rf"^cpu{core} (.+)$", Path("/proc/stat").read_text(), re.MULTILINE)
+    if match is None:
+        return 0.0
+    user, nice, system, _, _, irq, softirq, steal = map(int, match[1].split()[:8])
+    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
+
+
 @contextmanager
 def on_core(core: int) -> Iterator[None]:
     """What is started in here runs on that core, and all that it starts in its turn."""
