@@ -34,8 +34,9 @@ def show(results: measure.Results) -> None:
     core, other = peers.cores()
     print(f"Proxies on core {core}, upstream and load on core {other}" + (" TOO" if core == other else ""))
     print(
-        "Medians of the rounds. CPU: user and system time of all processes of the proxy. Added: over direct."
+        f"Other processes took {results.others:.0%} of the proxies' core: over a few percent, ratios only count."
     )
+    print("Medians of the rounds. CPU: all of the proxy's processes, user and system. Added: over direct.")
     for count, by_peer in results.streams.items():
         _table(
             f"{count} streams, {1 / measure.INTERVAL:.0f} events a second each, 1 token and 5 alternatives an event",
