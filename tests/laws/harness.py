@@ -24,6 +24,7 @@ _REQUESTS = {
     "openai-completions": b'{"model":"m","prompt":"x","logprobs":2}',
     "openai-responses": b'{"model":"m","input":"x","include":["message.output_text.logprobs"]}',
     "sglang-generate": b'{"text":"x","return_logprob":true}',
+    "lmdeploy-generate": b'{"prompt":"x","return_logprob":true}',
     "gemini": b'{"contents":[],"generationConfig":{"responseLogprobs":true}}',
     "ollama": b'{"model":"m","prompt":"x","logprobs":true}',
 }
@@ -70,7 +71,7 @@ class Capture:
 
     @cached_property
     def ask(self) -> Ask:
-        ask = judge(self.request, self.format, Profile("any"), strict=False)
+        ask = judge(self.request, self.format, Profile("any"), validation="off")
         assert isinstance(ask, Ask)
         return ask
 

@@ -63,6 +63,7 @@ TABLES: dict[str, tuple[Row, ...]] = {
         for side in ("input", "output")
         for kind in ("token", "top", "token_ids")
     ),
+    "lmdeploy-generate": (Row("meta_info", "tuples", "output_token_logprobs", "output_token_probabilities"),),
     "gemini": (
         Row("candidates.[].logprobsResult.chosenCandidates", "objects"),
         Row("candidates.[].logprobsResult.topCandidates.[].candidates", "objects"),
