@@ -11,8 +11,11 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from statistics import median
+from types import SimpleNamespace
 from typing import Final
 from unittest.mock import patch
+
+import orjson
 
 from proxy.core.rewriter import Rewriter
 from proxy.formats import BY_NAME
@@ -48,12 +51,14 @@ def show() -> None:
 
 
 def exact_only() -> AbstractContextManager[object]:
-    """The fast reader never knows."""
+    """The fast reader never knows: nothing that it reads is JSON to it."""
 
-    def unsure(*_: object, **__: object) -> None:
-        return None
+    def loads(_: object) -> object:
+        raise orjson.JSONDecodeError("", "", 0)
 
-    return patch.multiple("proxy.core.rewriter", fast=unsure, fast_item=unsure)
+    return patch(
+        "proxy.core.scan_fast.orjson", SimpleNamespace(loads=loads, JSONDecodeError=orjson.JSONDecodeError)
+    )
 
 
 def _tight(stamped: list[bytes]) -> float:
