@@ -20,6 +20,8 @@ from proxy.core.problem import Problem, render
 RawHeaders: TypeAlias = Sequence[tuple[bytes, bytes]]
 
 PSEUDONYM: Final = b"logprob-proxy"
+COERCED: Final = (b"X-Logprob-Proxy", b"coerced")
+"""Says that the request was mended on its way."""
 CHUNKED: Final = -1
 """A length that is not known when the head leaves."""
 
@@ -162,6 +164,7 @@ def answer_head(
     changed: bool,
     close: bool,
     own_length: bool = True,
+    added: RawHeaders = (),
 ) -> bytes:
     """The head for the client. `length` as above, None where the connection's end is the body's.
 
@@ -191,6 +194,7 @@ def answer_head(
         fields.append((b"X-Accel-Buffering", b"no"))
     if not dated:
         fields.append((b"Date", _date(int(time.time()))))
+    fields += added
     if close:
         fields.append((b"Connection", b"close"))
     # A reason phrase is free text for people: one that is not plain is left out rather than answered with an error.

@@ -58,6 +58,7 @@ class Server:
             max_head=settings.max_head,
             connect_timeout=settings.connect_timeout,
             keep_alive=settings.upstream_keepalive,
+            assumed=self._profile.keep_alive,
         )
         self._shared = Shared(settings, self._profile, pool, self._record, Budget(settings.max_held))
         try:

@@ -137,13 +137,14 @@ def demo(ctx: click.Context, prompt: str | None, once: bool) -> None:
 @commands.command()
 def formats() -> None:
     """List the endpoints whose answers are understood, and the profiles requests can be checked against."""
+    from proxy import profiles
     from proxy.formats import FORMATS
-    from proxy.profiles import PROFILES
 
     _print_table(
         [("format", "api", "routes"), *((fmt.name, fmt.api, "  ".join(fmt.routes)) for fmt in FORMATS)]
     )
-    click.echo(f"\nprofiles: auto, {', '.join(PROFILES)}")
+    click.echo()
+    _print_table(profiles.table())
 
 
 def _print_table(rows: list[tuple[str, ...]]) -> None:

@@ -147,7 +147,7 @@ class Aligner:
                 self._segments.clear()
         if len(self._tokens) > _MAX_TOKENS or sum([len(text) for _, text in self._segments]) > _MAX_TEXT:
             self._joined = False
-            placed += self._place(len(self._tokens), Part.CONTROL)
+            placed += self._place(len(self._tokens), Part.ANSWER)
             self._segments.clear()
         return placed
 

@@ -68,7 +68,9 @@ class Detector:
         matching = [(report, fmt) for report, fmt in trials if report.annotated]
         # Shapes are shared between formats; the texts beside them are not.
         speaking = [row for row in matching if any(choice.text for choice in row[0].choices)]
-        self.candidates = [fmt for _, fmt in speaking or matching]
+        fitting = speaking or matching
+        most = max((report.annotated for report, _ in fitting), default=0)
+        self.candidates = [fmt for report, fmt in fitting if report.annotated == most]
         if len(self.candidates) != 1:
             return b""
         self.rewriter = Rewriter(self.candidates[0], framing, self._ask)

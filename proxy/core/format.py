@@ -68,8 +68,9 @@ class Place:
     """What tells choices apart: a member of the choice (else of the root), or the n-th array position of `path`.
     A member that is missing falls back to the position at its rank."""
     counting: Counting = Counting.APPEND
-    when: tuple[str, str] | None = None
-    """Member of the root and the value it must have, where events of several types share a stream."""
+    when: tuple[str, str | None] | None = None
+    """Member of the root and the value it must have (None: it must be absent), where events of several types share a
+    stream."""
     end: Path = ()
     """Member that says the choice ended: neither null nor false nor empty."""
 
@@ -115,6 +116,8 @@ class Format:
     switch: Mapping[Path, object] = field(default_factory=dict)
     """Request members that turn logprobs on, with their values; `TOP` stands for how many alternatives, a tuple for
     members that a list must have."""
+    legacy: tuple[Path, Path] | None = None
+    """(switch, number): a number where the switch stands is the older spelling of both (`logprobs: 5`)."""
     echo: Path = ()
     """Request member that makes the answer repeat the prompt."""
     prompt: Path = ()
@@ -143,5 +146,14 @@ def includes(name: str) -> Callable[[object], bool]:
 
     def check(value: object) -> bool:
         return isinstance(value, list) and name in value
+
+    return check
+
+
+def one_of(*names: str) -> Callable[[object], bool]:
+    """On by one of these words."""
+
+    def check(value: object) -> bool:
+        return value in names
 
     return check

@@ -61,6 +61,9 @@ def choose(content_type: str) -> str | None:
     )
 
 
+_SSE_STARTS: Final = tuple(
+    bom + name for bom in (b"", b"\xef\xbb\xbf") for name in (b"data:", b"event:", b"id:", b"retry:")
+)
 _SSE_START: Final = re.compile(rb"(?:\xef\xbb\xbf)?(?:data|event|id|retry)?:|(?:\xef\xbb\xbf)")
 
 
@@ -78,7 +81,9 @@ def sniff(first: bytes) -> str | None:
         if not newline:
             return None
         return "ndjson" if line.rstrip().endswith(b"}") else "whole"
-    return "sse" if _SSE_START.match(start) else "raw"
+    if _SSE_START.match(start):
+        return "sse"
+    return None if any(whole.startswith(start) for whole in _SSE_STARTS) else "raw"
 
 
 def framer(name: str, fmt: Format, *, max_event: int, max_body: int) -> Framer:
@@ -110,6 +115,8 @@ class Events:
         """Up to where that line was searched for its end."""
         self._data: list[tuple[int, int]] = []
         """Values of the event's data lines."""
+        self._begun = False
+        """The unfinished line began in bytes that have left."""
         self._after_cr = False
         self._first = True
         self._passing = False
@@ -120,6 +127,9 @@ class Events:
         return len(self._buf)
 
     def feed(self, data: bytes) -> list[Frame]:
+        if not (self._buf or self._begun or self._after_cr or self._passing) and _one_event(data):
+            self._first = False
+            return [self._framed(data, [(6, len(data) - 2)])]
         frames: list[Frame] = []
         buf = self._buf + data if self._buf else data
         sent = 0
@@ -139,23 +149,27 @@ class Events:
                     self._after_cr = True
                 elif buf[after] == 10:
                     after += 1
-            if end == line:
+            if end == line and not self._begun:
                 frames.append(self._event(buf[sent:after], sent))
                 sent = after
             else:
-                self._field(buf, line, end)
+                if not self._begun:
+                    self._field(buf, line, end)
+                self._begun = False
                 if not self._data:
                     frames.append(Frame(buf[sent:after]))
                     sent = after
             line = seen = after
         seen = len(buf)
-        if seen - sent > self._max and not self._passing:
-            self._passing, self._data = True, []
-            frames.append(Frame(buf[sent:], failure="event_too_large"))
-            sent = seen
-        elif self._passing and sent < seen:
-            frames.append(Frame(buf[sent:]))
-            sent = seen
+        if self._passing or seen - sent > self._max:
+            failure = ""
+            if not self._passing and (self._data or self._is_data(buf, line)):
+                self._passing, self._data = True, []
+                failure = "event_too_large"
+            if sent < seen:
+                frames.append(Frame(buf[sent:], failure=failure))
+                sent = seen
+        self._begun = self._begun or sent > line
         self._buf, self._line, self._seen = buf[sent:], max(line - sent, 0), seen - sent
         if sent:
             self._data = [(start - sent, end - sent) for start, end in self._data]
@@ -186,21 +200,41 @@ class Events:
                 value += 1
             self._data.append((value, end))
 
+    def _is_data(self, buf: bytes, line: int) -> bool:
+        return not self._begun and buf.startswith(
+            b"data:", line + 3 if self._first and buf.startswith(_BOM, line) else line
+        )
+
     def _event(self, raw: bytes, base: int) -> Frame:
         spans, self._data = self._data, []
         self._passing = False
         self._first = False
+        return self._framed(raw, [(start - base, end - base) for start, end in spans])
+
+    def _framed(self, raw: bytes, spans: list[tuple[int, int]]) -> Frame:
         if not spans:
             return Frame(raw)
+        if len(raw) > self._max:
+            return Frame(raw, failure="event_too_large")
         if len(spans) == 1:
-            start, end = spans[0][0] - base, spans[0][1] - base
+            start, end = spans[0]
             return Frame(raw, raw[start:end], ((0, start),))
         lines, pieces, length = [], [], 0
         for start, end in spans:
-            lines.append((length, start - base))
-            pieces.append(raw[start - base : end - base])
+            lines.append((length, start))
+            pieces.append(raw[start:end])
             length += end - start + 1
         return Frame(raw, b"\n".join(pieces), tuple(lines))
+
+
+def _one_event(data: bytes) -> bool:
+    """The commonest read: one whole event of one line, as all big servers write it."""
+    return (
+        data.startswith(b"data: ")
+        and data.endswith(b"\n\n")
+        and data.find(b"\n") == len(data) - 2
+        and b"\r" not in data
+    )
 
 
 class Lines:
@@ -221,7 +255,12 @@ class Lines:
         for line in lines:
             raw = self._buf + line + b"\n"
             self._buf = b""
-            frames.append(Frame(raw) if self._passing or not raw.strip() else Frame(raw, raw))
+            if self._passing or not raw.strip():
+                frames.append(Frame(raw))
+            elif len(raw) > self._max:
+                frames.append(Frame(raw, failure="event_too_large"))
+            else:
+                frames.append(Frame(raw, raw))
             self._passing = False
         self._buf += rest
         if self._buf and (self._passing or len(self._buf) > self._max):
@@ -341,11 +380,16 @@ class Growing:
                 if self._depth == 1:
                     raw = buf[sent:pos]
                     start = self._start - sent
-                    frames.append(Frame(raw) if self._passing else Frame(raw, raw[start:], ((0, start),)))
+                    if self._passing:
+                        frames.append(Frame(raw))
+                    elif pos - self._start > self._max:
+                        frames.append(Frame(raw, failure="event_too_large"))
+                    else:
+                        frames.append(Frame(raw, raw[start:], ((0, start),)))
                     self._passing = False
                     sent = pos
         idle = self._depth < 2 and not self._string
-        if not idle and not self._passing and len(buf) - sent > self._max:
+        if self._depth > 1 and not self._passing and len(buf) - self._start > self._max:
             self._passing = True
             frames.append(Frame(buf[sent:pos], failure="event_too_large"))
             sent = pos

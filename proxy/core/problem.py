@@ -79,14 +79,34 @@ def _google(problem: Problem) -> object:
     return {"error": {"code": problem.status, "message": problem.message, "status": status}}
 
 
+def _tgi(problem: Problem) -> object:
+    return {"error": problem.message, "error_type": "validation" if problem.status < 500 else "generation"}
+
+
+def _message(problem: Problem) -> object:
+    """Cohere."""
+    return {"message": problem.message}
+
+
+def _anthropic(problem: Problem) -> object:
+    return {"type": "error", "error": {"type": problem.type, "message": problem.message}}
+
+
 ENVELOPES: Final[Mapping[str, Callable[[Problem], object]]] = {
     "openai": _openai,
     "openai-int": _openai_int,
     "flat": _flat,
     "text": _text,
     "google": _google,
+    "tgi": _tgi,
+    "message": _message,
+    "anthropic": _anthropic,
 }
 """How each family of servers writes an error; a format names one, a profile may override."""
+
+
+REFUSALS: Final[Mapping[str, int]] = {"tgi": 422}
+"""Status of a refused parameter where it is not 400, by envelope."""
 
 
 def render(problem: Problem, envelope: str) -> bytes:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final, NamedTuple, Protocol, TypeVar
+from typing import Final, Protocol
 
 from proxy.core.edits import Edit, joined
 from proxy.core.format import EACH, Format, Path, Place, Slot
@@ -48,25 +48,20 @@ class Reading:
     """It holds numbers that are no JSON (NaN, Infinity) or no float64 (1e400)."""
 
 
-class Visit(NamedTuple):
-    """A slot that holds something, with the sighting it belongs to."""
-
-    sighting: Sighting
-    slot: Slot
-    owner: Value
-    member: str
+Visit = tuple[Sighting, Slot, Value, str]
+"""(sighting, slot, owner, member): a slot that holds something, with the sighting it belongs to."""
 
 
 class Quick(Protocol):
-    """`scan_fast.fast_item`: one element's token and edits, or None where only the exact reader can tell."""
+    """`scan_fast.fast_items`: tokens and edits of a run of elements, with the number of insertions, or None where only
+    the exact reader can tell."""
 
     def __call__(
         self, text: bytes, start: int, end: int, shape: Objects, fmt: Format, *, flat: bool
-    ) -> tuple[Token | None, list[Edit]] | None: ...
+    ) -> tuple[list[Token], list[Edit], int] | None: ...
 
 
-_T = TypeVar("_T")
-_PAUSE: Final = 32
+_RUN: Final = 16
 """Located elements read between two pauses: a millisecond or so at 20 alternatives each."""
 
 
@@ -92,7 +87,8 @@ def read_slices(
     reading = Reading()
     marks: list[Mark] = []
     for visit in walk(root, fmt, reading):
-        value = visit.owner[visit.member]
+        _, _, owner, member = visit
+        value = owner[member]
         if isinstance(value, Items):
             yield from _take_items(scanner, fmt, visit, value, reading, flat, quick)
         else:
@@ -113,41 +109,43 @@ def _take_items(
     flat: bool,
     quick: Quick | None,
 ) -> Generator[None, None, None]:
-    """Read a located array element by element; the edits of each slice are joined, so that no step is long."""
-    shape = next((shape for shape in visit.slot.shapes if isinstance(shape, Objects)), None)
+    """Read a located array run by run; the edits of a run are joined, so that no step is long."""
+    sighting, slot, _, _ = visit
+    shape = next((shape for shape in slot.shapes if isinstance(shape, Objects)), None)
     if shape is None:
-        visit.sighting.unknown += 1
+        sighting.unknown += 1
         return
     text = scanner.text
+    in_lines = flat and b"\n" in text
+    """Edits over several lines of an event are moved one by one."""
     tokens: list[Token] = []
-    visit.sighting.tokens.append((visit.slot.part, tokens))
-    for first in range(0, len(items.spans), _PAUSE):
-        edits: list[Edit] = []
-        for start, end in items.spans[first : first + _PAUSE]:
-            found = quick(text, start, end, shape, fmt, flat=flat) if quick is not None else None
-            if found is None:
-                marks: list[Mark] = []
-                found = shape.item(scanner.item(start), marks), edits_of(text, marks, flat=flat)
-            token, more = found
-            edits += more
-            if token is not None:
-                tokens.append(token)
-        if edits:
-            reading.edits.append(joined(text, edits))
-            reading.insertions += len(edits)
-        if first + _PAUSE < len(items.spans):
+    sighting.tokens.append((slot.part, tokens))
+    for first in range(0, len(items.spans), _RUN):
+        run = items.spans[first : first + _RUN]
+        found = quick(text, run[0][0], run[-1][1], shape, fmt, flat=flat) if quick is not None else None
+        if found is None:
+            marks: list[Mark] = []
+            read_ones = [shape.item(scanner.item(start), marks) for start, _ in run]
+            edits = edits_of(text, marks, flat=flat)
+            found = [token for token in read_ones if token is not None], edits, len(edits)
+        more, edits, insertions = found
+        tokens += more
+        reading.insertions += insertions
+        reading.edits += edits if in_lines or not edits else [joined(text, edits)]
+        if first + _RUN < len(items.spans):
             yield None
 
 
 def take(visit: Visit, marks: list[Mark]) -> None:
     """Let the first shape that fits read the slot."""
-    for shape in visit.slot.shapes:
-        tokens = shape(visit.owner, visit.member, marks)
+    sighting, slot, owner, member = visit
+    for shape in slot.shapes:
+        tokens = shape(owner, member, marks)
         if tokens is not None:
-            visit.sighting.tokens.append((visit.slot.part, tokens))
+            sighting.tokens.append((slot.part, tokens))
             return
-    if visit.owner[visit.member] not in (None, [], {}, False):
-        visit.sighting.unknown += 1
+    if owner[member] not in (None, [], {}, False):
+        sighting.unknown += 1
 
 
 def walk(root: object, fmt: Format, reading: Reading) -> list[Visit]:
@@ -164,66 +162,80 @@ def walk(root: object, fmt: Format, reading: Reading) -> list[Visit]:
         if reading.id is None:
             reading.id = _first_text(top, fmt.id)
         reading.error = reading.error or bool(_at(top, fmt.error))
-        for place, texts, slots in _routes(fmt):
+        for place, branches in _trees(fmt):
             if place.when and top.get(place.when[0]) != place.when[1]:
                 continue
             for owner, positions in _choices(top, place.path):
-                sighting = Sighting(place, (rank, *_key(place, owner, top, positions)))
-                if place.end:
-                    sighting.ended = bool(_at(owner, place.end))
-                for path, members in texts:
-                    for holder in _objects(owner, path):
-                        for member, part in members:
-                            value = holder.get(member)
-                            if value:
-                                sighting.texts.append((part, value if isinstance(value, str) else None))
-                                sighting.blind = False
-                            elif path or value is not None:
-                                sighting.blind = False
-                for path, found in slots:
-                    for holder in _objects(owner, path):
-                        for member, slot in found:
-                            if member in holder:
-                                visits.append(Visit(sighting, slot, holder, member))
-                if texts or (visits and visits[-1].sighting is sighting):
+                ended = bool(place.end) and bool(_at(owner, place.end))
+                if not ended and branches.keys().isdisjoint(owner):
+                    continue
+                sighting = Sighting(place, (rank, *_key(place, owner, top, positions)), ended=ended)
+                before = len(visits)
+                _look(owner, branches, sighting, visits)
+                if place.texts or len(visits) > before:
                     sightings.append(sighting)
     return visits
 
 
-_Texts = tuple[tuple[Path, tuple[tuple[str, Part], ...]], ...]
-_Slots = tuple[tuple[Path, tuple[tuple[str, Slot], ...]], ...]
+@dataclass(slots=True)
+class _Branch:
+    """What a member means below a place."""
+
+    text: Part | None = None
+    slot: Slot | None = None
+    below: dict[str, "_Branch"] = field(default_factory=dict)
+    """Members of the object, or `"[]"` with those of an array's objects."""
+    speaks: bool = False
+    """The object below holds text, if only by its being there."""
+
+
+def _look(owner: Value, branches: dict[str, _Branch], sighting: Sighting, visits: list[Visit]) -> None:
+    """Go through the members that are there; most of what a format could have is not."""
+    for member, value in owner.items():
+        branch = branches.get(member)
+        if branch is None:
+            continue
+        if branch.text is not None:
+            sighting.blind = False
+            if value:
+                sighting.texts.append((branch.text, value if isinstance(value, str) else None))
+        if branch.slot is not None:
+            visits.append((sighting, branch.slot, owner, member))
+        if branch.below:
+            _go_below(value, branch, sighting, visits)
+
+
+def _go_below(value: object, branch: _Branch, sighting: Sighting, visits: list[Visit]) -> None:
+    if isinstance(value, dict):
+        if branch.speaks:
+            sighting.blind = False
+        _look(value, branch.below, sighting, visits)
+    elif isinstance(value, list) and (each := branch.below.get(EACH)):
+        for item in value:
+            _go_below(item, each, sighting, visits)
 
 
 @lru_cache(maxsize=256)
-def _routes(fmt: Format) -> tuple[tuple[Place, _Texts, _Slots], ...]:
-    """Places with their texts and slots by the object that holds them, so that each is gone to once."""
-    return tuple(
-        (
-            place,
-            _by_holder((text.path, text.part) for text in place.texts),
-            _by_holder((slot.path, slot) for slot in place.slots),
-        )
-        for place in fmt.places
-    )
+def _trees(fmt: Format) -> tuple[tuple[Place, dict[str, _Branch]], ...]:
+    """The places with their texts and slots as trees of members."""
+    return tuple((place, _tree(place)) for place in fmt.places)
 
 
-def _by_holder(rows: Iterable[tuple[Path, _T]]) -> tuple[tuple[Path, tuple[tuple[str, _T], ...]], ...]:
-    holders: dict[Path, list[tuple[str, _T]]] = {}
-    for path, what in rows:
-        holders.setdefault(path[:-1], []).append((path[-1], what))
-    return tuple((path, tuple(found)) for path, found in holders.items())
+def _tree(place: Place) -> dict[str, _Branch]:
+    root = _Branch()
+    for text in place.texts:
+        holder = _branch(root, text.path[:-1])
+        holder.speaks = True
+        _branch(holder, text.path[-1:]).text = text.part
+    for slot in place.slots:
+        _branch(root, slot.path).slot = slot
+    return root.below
 
 
-def _objects(value: object, path: Path) -> Iterable[Value]:
-    """The objects at `path`."""
-    for depth, name in enumerate(path):
-        if name == EACH:
-            items = value if isinstance(value, list) else ()
-            return [found for item in items for found in _objects(item, path[depth + 1 :])]
-        if not isinstance(value, dict):
-            return ()
-        value = value.get(name)
-    return (value,) if isinstance(value, dict) else ()
+def _branch(root: _Branch, path: Path) -> _Branch:
+    for name in path:
+        root = root.below.setdefault(name, _Branch())
+    return root
 
 
 def _choices(
@@ -248,7 +260,7 @@ def _key(place: Place, owner: Value, top: Value, positions: tuple[int, ...]) -> 
     key: list[object] = []
     for index, part in enumerate(place.key):
         value = positions[part] if isinstance(part, int) else owner.get(part, top.get(part))
-        if type(value) is not int:
+        if type(value) is not int and type(value) is not str:
             value = positions[index] if index < len(positions) else 0
         key.append(value)
     return tuple(key)

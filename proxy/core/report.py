@@ -19,6 +19,7 @@ FAILURE_REASONS: Final = (
     "held_budget",
     "snapshot_mismatch",
     "prompt_unknown",
+    "too_many_choices",
     "body_not_judged",
     "internal",
 )

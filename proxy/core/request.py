@@ -5,14 +5,14 @@ mark) goes upstream as it came; the upstream has its own words for it.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 import orjson
 
 from proxy.core.edits import Edit
 from proxy.core.format import TOP, Format, Kind, Path, Rule
-from proxy.core.problem import Problem
+from proxy.core.problem import REFUSALS, Problem
 from proxy.core.scan import ALL, Obj, ScanError, scan
 
 
@@ -29,6 +29,14 @@ class Profile:
     """0 alternatives are refused too where logprobs are off, as OpenAI does."""
     rules: Mapping[tuple[str, str], Rule] = field(default_factory=dict)
     """Rule by (format, parameter) in place of the format's own."""
+    formats: tuple[str, ...] = ()
+    """Its own native endpoints, first where several share a route."""
+    switch: Mapping[tuple[str, str], object] = field(default_factory=dict)
+    """What turns logprobs on, by (format, parameter), where it differs from the format's own; None: not needed."""
+    absent: str = "null"
+    """How it writes that no logprobs were asked for: `null`, or `absent`."""
+    keep_alive: float | None = None
+    """Seconds for which it keeps idle connections without saying so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +54,8 @@ class Ask:
     echo: bool = False
     prompt_chars: int | None = None
     """Length of a prompt given as one string, in characters; None where it is unknown."""
+    edits: tuple[Edit, ...] = ()
+    """To be made on the request before it is forwarded: it was coerced."""
 
 
 UNJUDGED = Ask(judged=False)
@@ -67,11 +77,12 @@ def judge(
     profile: Profile,
     variables: Mapping[str, str] | None = None,
     *,
-    strict: bool = True,
+    validation: str = "strict",
 ) -> Problem | Ask:
-    """Judge one request body: a Problem to answer with, or the Ask to go on with.
+    """Judge one request body: a Problem to answer with, or the Ask to go on with. Never raises on any body.
 
-    `variables` are the route's own (`{model}`). With `strict` false nothing is refused. Never raises on any body.
+    `variables` are the route's own (`{model}`). `validation`: `strict`; `coerce`, which mends the legacy spelling and
+    refuses the rest; or `off`, which refuses nothing.
     """
     try:
         request = orjson.loads(body)
@@ -79,13 +90,19 @@ def judge(
         return UNJUDGED
     if type(request) is not dict:
         return UNJUDGED
+    rules = [
+        (".".join(rule.param), profile.rules.get((fmt.name, ".".join(rule.param)), rule))
+        for rule in fmt.rules
+    ]
+    edits: tuple[Edit, ...] = ()
+    if validation == "coerce":
+        edits = _coerced(body, request, fmt, dict(rules))
     top = None
-    for rule in fmt.rules:
-        name = ".".join(rule.param)
-        rule = profile.rules.get((fmt.name, name), rule)
+    for name, rule in rules:
         value = _at(request, rule.param)
-        if strict and value is not None and (problem := _check(request, rule, name, value, profile)):
-            return problem
+        if validation != "off" and value is not None:
+            if problem := _check(request, rule, name, value, profile):
+                return replace(problem, status=REFUSALS.get(profile.envelope or fmt.envelope, problem.status))
         if Kind.INTEGER in rule.kinds and type(value) is int:
             top = value
     prompt = _at(request, fmt.prompt) if fmt.prompt else None
@@ -97,7 +114,36 @@ def judge(
         top=top,
         echo=bool(fmt.echo) and _at(request, fmt.echo) is True,
         prompt_chars=len(prompt) if type(prompt) is str else None,
+        edits=edits,
     )
+
+
+def _coerced(
+    body: bytes, request: dict[str, object], fmt: Format, rules: Mapping[str, Rule]
+) -> tuple[Edit, ...]:
+    """The edits that spell a legacy number as switch and number; `request` is changed alike, and judged afterwards.
+
+    Nothing is mended where the upstream takes the number as it is, or where both are given."""
+    if fmt.legacy is None:
+        return ()
+    (switch,), (number,) = fmt.legacy
+    value = request.get(switch)
+    if type(value) is not int or request.get(number) is not None or Kind.INTEGER in rules[switch].kinds:
+        return ()
+    there = scan(body, ALL)
+    if not isinstance(there, Obj):
+        return ()
+    span = there.spans[switch]
+    edits = [Edit(span.start, span.end, b"true")]
+    if number in there:
+        old = there.spans[number]
+        edits.append(Edit(old.start, old.end, orjson.dumps(value)))
+    else:
+        colon = body[span.key_end : span.start]
+        comma = b", " if colon.endswith(b" ") else b","
+        edits.append(Edit(span.end, span.end, b'%b"%b"%b%d' % (comma, number.encode(), colon, value)))
+    request[switch], request[number] = True, value
+    return tuple(edits)
 
 
 def _at(value: object, path: Path) -> object:
@@ -158,7 +204,7 @@ def _problem(message: str, param: str, code: str | None, reason: str, profile: P
     return Problem(400, message + hint, param=param, code=code, reason=reason)
 
 
-def switch_on(body: bytes, fmt: Format, top: int) -> list[Edit]:
+def switch_on(body: bytes, fmt: Format, profile: Profile, top: int) -> list[Edit]:
     """The edits that make a request ask for logprobs with `top` alternatives; every other byte stays.
 
     Members that are there get the value, missing ones come first. Raises ScanError where the body is no JSON object.
@@ -167,7 +213,10 @@ def switch_on(body: bytes, fmt: Format, top: int) -> list[Edit]:
     if not isinstance(request, Obj):
         raise ScanError("the request is no JSON object")
     wanted: dict[str, object] = {}
-    for path, value in fmt.switch.items():
+    for path, default in fmt.switch.items():
+        value = profile.switch.get((fmt.name, ".".join(path)), default)
+        if value is None:
+            continue
         level = wanted
         for name in path[:-1]:
             level = cast("dict[str, object]", level.setdefault(name, {}))

@@ -12,7 +12,7 @@ from proxy.core.reading import Reading, read, read_slices
 from proxy.core.report import Report
 from proxy.core.request import UNJUDGED, Ask
 from proxy.core.scan import ScanError
-from proxy.core.scan_fast import MAX_BYTES, fast, fast_item
+from proxy.core.scan_fast import MAX_BYTES, fast, fast_items
 from proxy.core.tally import Tally
 
 
@@ -119,7 +119,7 @@ class Rewriter:
                     self._tally.report.fail(frame.failure)
                 out.append(frame.raw)
             elif len(frame.payload) > MAX_BYTES:
-                self._work = read_slices(frame.payload, self._format, flat=self._flat, quick=fast_item)
+                self._work = read_slices(frame.payload, self._format, flat=self._flat, quick=fast_items)
                 self._frames = frames[index:]
                 break
             else:

@@ -65,7 +65,8 @@ def _number(value: object) -> float | None:
 
 @dataclass(frozen=True)
 class Objects(Shape):
-    """A, E, F, G: a list of objects with a logprob each, or one such object; their alternatives in a list below."""
+    """A, E, F, G: a list of objects with a logprob each, or one such object; their alternatives in a list below each, or
+    by themselves in lists of lists."""
 
     text: str = "token"
     raw: str = "bytes"
@@ -82,7 +83,7 @@ class Objects(Shape):
         value = owner[member]
         if isinstance(value, dict):
             value = [value]
-        if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+        if not isinstance(value, list) or not all(isinstance(item, dict | list) for item in value):
             return None
         tokens = (self.item(item, marks) for item in value)
         return [token for token in tokens if token is not None]
@@ -90,6 +91,9 @@ class Objects(Shape):
     def item(self, item: object, marks: list[Mark]) -> Token | None:
         """One token's object; None where it holds no logprob (`{}`, or a `prob` that is linear already)."""
         if not isinstance(item, dict):
+            for inner in item if isinstance(item, list) else ():
+                if isinstance(inner, dict):
+                    self._mark(inner, marks)
             return None
         self._mark(item, marks)
         more = item.get(self.alternatives)
@@ -148,6 +152,31 @@ def _keyed(value: object) -> Keyed | None:
         return None
     pairs: Iterable[tuple[Span, object]] = value.pairs if isinstance(value, Obj) else ()
     return Keyed([(span, probability(_number(x))) for span, x in pairs])
+
+
+@dataclass(frozen=True)
+class Runs(Shape):
+    """H: runs of text with the logprobs of their tokens (Cohere v2), in a list or, streamed, one by itself."""
+
+    def __call__(self, owner: Value, member: str, marks: list[Mark]) -> list[Token] | None:
+        value = owner[member]
+        listed = value if isinstance(value, list) else [value]
+        runs = [run for run in listed if isinstance(run, dict)]
+        if len(runs) < len(listed):
+            return None
+        tokens: list[Token] = []
+        for run in runs:
+            logprobs = run.get("logprobs")
+            if not isinstance(logprobs, list):
+                continue
+            if "probabilities" not in run:
+                marks.append(
+                    (run, "logprobs", "probabilities", Linear([probability(_number(x)) for x in logprobs]))
+                )
+            # How the text divides among the tokens is not told: the last one has it, those before take its part.
+            tokens += [Token(b"", _number(x)) for x in logprobs[:-1]]
+            tokens += [Token(token_bytes(run.get("text")), _number(x)) for x in logprobs[-1:]]
+        return tokens
 
 
 @dataclass(frozen=True)
@@ -265,6 +294,7 @@ class Bare(Number):
 
 OBJECTS: Final = Objects()
 PARALLEL: Final = Parallel()
+RUNS: Final = Runs()
 KEYED_BY_ID: Final = KeyedById()
 KEYED_BY_TEXT: Final = KeyedByText()
 TUPLES: Final = Tuples()

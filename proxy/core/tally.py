@@ -16,6 +16,7 @@ from proxy.core.request import Ask
 from proxy.core.tokens import Part, Token
 
 _NOT_COUNTED: Final = frozenset({Part.PROMPT, Part.AGGREGATE})
+_MAX_CHOICES: Final = 1024
 _SAME_NULL: Final = 1e300
 """Stands for null where logprobs are compared, since NaN equals nothing."""
 
@@ -51,6 +52,9 @@ class Tally:
             return
         choice = self._choices.get(sighting.key)
         if choice is None:
+            if len(self._choices) >= _MAX_CHOICES:
+                self.report.fail("too_many_choices")
+                return
             choice = self._choices[sighting.key] = _Choice(sighting.key)
             self.report.choices.append(choice.report)
         choice.report.ended = choice.report.ended or sighting.ended

@@ -131,6 +131,8 @@ class Answer:
         self._head = head
         self.status = head.status
         self.head_at = self._loop.time()
+        if self._wanted.ask.edits:
+            self.message.added.append(headers.COERCED)
         self.silence.watch(self._shared.settings.idle_timeout)
         framing = self._framing(head)
         self._edit = self._rewriting(framing)

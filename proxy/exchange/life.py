@@ -14,6 +14,7 @@ from aiohttp import web
 
 from proxy import headers, logs
 from proxy.core import request as rules
+from proxy.core.edits import apply
 from proxy.core.problem import Problem
 from proxy.core.report import Outcome, Report
 from proxy.core.request import UNJUDGED, Ask
@@ -35,7 +36,7 @@ class Exchange:
     def __init__(self, shared: Shared, request: web.BaseRequest) -> None:
         self._shared = shared
         self._client = cast(ClientConnection, request.protocol)
-        self._request = Request(request, shared.settings)
+        self._request = Request(request, shared.settings, shared.profile.formats)
         self._loop = asyncio.get_running_loop()
         self._time = time.time()
         self._began = self._loop.time()
@@ -132,14 +133,14 @@ class Exchange:
         if isinstance(verdict, Problem):
             return verdict, True
         self._wanted.ask = verdict
-        return body, True
+        return apply(body, verdict.edits) if verdict.edits else body, True
 
     def _judge(self, body: bytes) -> Problem | Ask:
         assert self._route.format is not None
-        strict = self._shared.settings.validation == "strict"
+        validation = self._shared.settings.validation
         try:
             return rules.judge(
-                body, self._route.format, self._shared.profile, self._route.variables, strict=strict
+                body, self._route.format, self._shared.profile, self._route.variables, validation=validation
             )
         except Exception as fault:  # noqa: BLE001  # law 2: what cannot be judged goes upstream as it came
             logs.get().error("judging failed, the request passes unjudged", exc_info=fault)

@@ -36,6 +36,8 @@ class Message:
         self._original: list[bytes] = []
         self._parked: list[bytes] = []
         self._chunked = False
+        self.added: list[tuple[bytes, bytes]] = []
+        """What the head gets besides the upstream's."""
         self.begun = False
         """The head has left."""
         self.closes = False
@@ -108,6 +110,7 @@ class Message:
             changed=changed,
             close=self.closes,
             own_length=not head.bodyless or head.status == 204,
+            added=self.added,
         )
 
     def _write(self, data: bytes) -> None:

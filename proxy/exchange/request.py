@@ -44,8 +44,9 @@ class Route:
 class Request:
     """One request with its body still on the wire."""
 
-    def __init__(self, request: web.BaseRequest, settings: Settings) -> None:
+    def __init__(self, request: web.BaseRequest, settings: Settings, preferred: tuple[str, ...] = ()) -> None:
         self._request = request
+        self._preferred = preferred
         self._settings = settings
         self.method = request.method.encode("ascii")
         self.headers: headers.RawHeaders = request.raw_headers
@@ -80,7 +81,7 @@ class Request:
             return refusals.EXPECTATION
         if self.length is not None and self.length > self._settings.max_request_body:
             return refusals.BODY_TOO_LARGE
-        found = formats.match(path.partition(b"?")[0].decode("latin-1"))
+        found = formats.match(path.partition(b"?")[0].decode("latin-1"), self._preferred)
         return Route(path, *found) if found else Route(path, None, {})
 
     @property

@@ -14,7 +14,12 @@ _TOKENS = Objects(logprobs=(("logprob", "probability"), ("sampling_logprob", "sa
 FORMAT = Format(
     name="openai-chat",
     api="chat",
-    routes=("chat/completions",),
+    routes=(
+        "chat/completions",
+        "deployments/{model}/chat/completions",
+        "endpoints/{model}/invocations",
+        "invocations",
+    ),
     places=(
         Place(
             path=("choices", "[]"),
@@ -51,5 +56,6 @@ FORMAT = Format(
         Rule(("top_logprobs",), (Kind.INTEGER,), 0, 20, needs=("logprobs",)),
     ),
     asked=((("logprobs",), is_true),),
+    legacy=(("logprobs",), ("top_logprobs",)),
     switch={("logprobs",): True, ("top_logprobs",): TOP},
 )

@@ -11,7 +11,7 @@ from proxy.core.tokens import Part
 FORMAT = Format(
     name="openai-completions",
     api="completions",
-    routes=("completions",),
+    routes=("completions", "fim/completions", "deployments/{model}/completions", "invocations"),
     places=(
         Place(
             path=("choices", "[]"),

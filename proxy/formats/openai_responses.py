@@ -15,7 +15,7 @@ _TEXTS = (Text(("text",)),)
 FORMAT = Format(
     name="openai-responses",
     api="responses",
-    routes=("responses",),
+    routes=("responses", "responses/{id}", "conversations/{id}/items"),
     places=(
         Place((), _SLOTS, (Text(("delta",)),), _KEY, when=("type", "response.output_text.delta")),
         Place((), _SLOTS, _TEXTS, _KEY, Counting.SNAPSHOT, when=("type", "response.output_text.done")),
@@ -23,6 +23,7 @@ FORMAT = Format(
         Place(("item", "content", "[]"), _SLOTS, _TEXTS, ("output_index", 0), Counting.SNAPSHOT),
         Place(("response", "output", "[]", "content", "[]"), _SLOTS, _TEXTS, (0, 1), Counting.SNAPSHOT),
         Place(("output", "[]", "content", "[]"), _SLOTS, _TEXTS, (0, 1), Counting.SNAPSHOT),
+        Place(("data", "[]", "content", "[]"), _SLOTS, _TEXTS, (0, 1), Counting.SNAPSHOT),
     ),
     model=(("model",), ("response", "model")),
     id=(("id",), ("response", "id")),

@@ -41,9 +41,10 @@ class Settings:
         "Whose limits requests are checked against; `auto` decides by the upstream's host.",
     )
     validation: str = _row(
-        kinds.choice("strict", "off"),
+        kinds.choice("strict", "coerce", "off"),
         "strict",
-        "`strict` answers wrong logprob parameters with 400, `off` forwards them.",
+        "`strict` answers wrong logprob parameters with 400; `coerce` first turns chat's legacy `logprobs: 5` into "
+        "`logprobs: true, top_logprobs: 5`; `off` forwards everything.",
     )
     low_confidence_threshold: float = _row(
         kinds.SHARE,

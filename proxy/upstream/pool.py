@@ -73,12 +73,14 @@ class Pool:
         max_head: int,
         connect_timeout: float,
         keep_alive: float | None = None,
+        assumed: float | None = None,
         context: ssl.SSLContext | None = None,
     ) -> None:
         self.origin = origin
         self._max_head = max_head
         self._connect_timeout = connect_timeout
         self._keep_alive = keep_alive
+        self._assumed = KEPT[origin.scheme] if assumed is None else assumed
         self._context = context
         if origin.scheme == "https" and context is None:
             self._context = ssl.create_default_context()
@@ -149,7 +151,7 @@ class Pool:
             return self._keep_alive
         if connection.idle_for is not None:
             return connection.idle_for - 1.0
-        return KEPT[self.origin.scheme]
+        return self._assumed
 
     def _expire(self, connection: Connection) -> None:
         self._idle.pop(connection, None)

@@ -118,7 +118,7 @@ def test_refused(fmt: str, members: str, message: str, param: str, code: str | N
     assert (problem.status, problem.type) == (400, "invalid_request_error")
     assert (problem.param, problem.code, problem.reason) == (param, code, reason)
     # Without judging it passes, and the answer's reader still knows what was asked.
-    assert isinstance(judge(_body(members), BY_NAME[fmt], OPENAI, strict=False), Ask)
+    assert isinstance(judge(_body(members), BY_NAME[fmt], OPENAI, validation="off"), Ask)
 
 
 TAKEN = [
@@ -196,7 +196,7 @@ def test_taken(fmt: str, members: str, asked: bool, top: int | None):
 def test_what_cannot_be_judged_goes_upstream(body: bytes):
     for fmt in FORMATS:
         assert judge(body, fmt, OPENAI) is UNJUDGED
-        assert judge(body, fmt, ANY, strict=False) is UNJUDGED
+        assert judge(body, fmt, ANY, validation="off") is UNJUDGED
     assert not UNJUDGED.judged
     assert not UNJUDGED.asked
 
@@ -231,7 +231,7 @@ def test_any_values_are_answered(one: object, other: object):
         if isinstance(verdict, Problem):
             assert verdict.status == 400
             assert verdict.param
-        assert isinstance(judge(body, fmt, OPENAI, strict=False), Ask)
+        assert isinstance(judge(body, fmt, OPENAI, validation="off"), Ask)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from proxy import Rewriter, metrics, settings
+from proxy import Rewriter, metrics, profiles, settings
 from proxy.formats import FORMATS
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
@@ -17,9 +17,12 @@ def between(name: str) -> str:
     return found[1].strip()
 
 
-@pytest.mark.parametrize(("name", "table"), [("settings", settings.markdown), ("metrics", metrics.markdown)])
+@pytest.mark.parametrize(
+    ("name", "table"),
+    [("settings", settings.markdown), ("metrics", metrics.markdown), ("profiles", profiles.markdown)],
+)
 def test_table(name: str, table) -> None:
-    """To mend it: `python -c 'from proxy import settings, metrics; print(settings.markdown(), metrics.markdown())'`."""
+    """To mend it: `python -c 'from proxy import settings, metrics, profiles; print(settings.markdown(), metrics.markdown(), profiles.markdown())'`."""
     assert between(name) == table().strip()
 
 

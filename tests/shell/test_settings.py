@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proxy.profiles import PROFILES
 from proxy.settings import SETTINGS, Settings, SettingsError, kinds, load, markdown
 from proxy.settings.load import DEFAULT
 
@@ -230,7 +231,7 @@ def test_all_faults_are_told_at_once_under_the_names_that_were_written(tmp_path:
             "LOGPROB_PROXY_LISTEN: '6520' does not end in a colon and a port from 0 to 65535;"
             " right is, for example, 127.0.0.1:6520, [::1]:6520 or :6520"
         ),
-        "--profile: 'nobody' is none of auto, openai, vllm, any; right is, for example, auto",
+        f"--profile: 'nobody' is none of auto, {', '.join(PROFILES)}; right is, for example, auto",
         (
             "--max-event: '12 parrots' has the unknown unit 'parrots'"
             " (known: b, kb, kib, mb, mib, gb, gib); right is, for example, 64MiB, 32MB or 1048576"
