@@ -5,6 +5,7 @@ standard error. The first line is for scripts too: `logprob-proxy VERSION listen
 """
 
 import asyncio
+import gc
 import sys
 from typing import TextIO
 
@@ -71,6 +72,9 @@ async def _started(settings: Settings) -> Server:
     profile, _ = pick(settings.profile, settings.upstream)
     server = Server(settings, profile, Metrics(settings))
     await server.start()
+    # What exists now stays: a collection that went over all of it would hold up every stream for tens of ms.
+    gc.collect()
+    gc.freeze()
     return server
 
 

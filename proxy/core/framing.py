@@ -288,6 +288,7 @@ class Whole:
         self._held = 0
         self._started = False
         self._passing = False
+        self._refused = False
 
     @property
     def held(self) -> int:
@@ -310,11 +311,13 @@ class Whole:
         if self._growing:
             return frames + self._growing.feed(data)
         if self._passing:
-            return [*frames, Frame(data)]
+            # Events under a JSON label, or an error page: it streams on, but somebody should know.
+            first, self._refused = not self._refused, True
+            return [*frames, Frame(data, failure="invalid_json" if first else "")]
         self._pieces.append(data)
         self._held += len(data)
         if self._held > self._max:
-            self._passing = True
+            self._passing = self._refused = True
             frames.append(Frame(self._take(), failure="body_too_large"))
         return frames
 

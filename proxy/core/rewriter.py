@@ -116,6 +116,7 @@ class Rewriter:
         for index, frame in enumerate(frames):
             if frame.payload is None:
                 if frame.failure:
+                    self._unread += 1
                     self._tally.report.fail(frame.failure)
                 out.append(frame.raw)
             elif len(frame.payload) > MAX_BYTES:

@@ -528,3 +528,14 @@ async def test_cors_preflight_goes_upstream():
             get(b"/v1/chat/completions", extra=b"Origin: http://a.test\r\n", method=b"OPTIONS")
         )
         assert answer.get(b"access-control-allow-origin") == b"*"
+
+
+async def test_the_legacy_spelling_is_coerced_and_the_answer_says_so():
+    async with proxied(answering(PLAIN), validation="coerce") as proxy:
+        answer = await proxy.ask(post(b'{"model":"m", "logprobs": 5}'))
+        assert (answer.status, answer.get(b"x-logprob-proxy")) == (200, b"coerced")
+        assert proxy.upstream.seen[0].body == b'{"model":"m", "logprobs": true, "top_logprobs": 5}'
+        assert proxy.upstream.seen[0].get(b"content-length") == b"50"
+        plain = await proxy.ask(post(b'{"model":"m","logprobs":true}'))
+        assert plain.get(b"x-logprob-proxy") is None
+        assert (await proxy.ask(post(b'{"logprobs":21}'))).status == 400
