@@ -4,6 +4,7 @@ Law: token texts are bytes, since servers split characters over tokens; nothing 
 """
 
 import re
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Final, NamedTuple
 
@@ -24,6 +25,13 @@ class Part(StrEnum):
     """Not one token: a mean, or the alternatives of tokens that stand elsewhere. Never counted."""
 
 
+class Alternative(NamedTuple):
+    """One of the tokens that could have stood at a position; the chosen one is usually among them."""
+
+    data: bytes
+    logprob: float | None
+
+
 class Token(NamedTuple):
     """One chosen token."""
 
@@ -33,6 +41,8 @@ class Token(NamedTuple):
     """Natural logarithm; None where the server wrote null."""
     offset: int | None = None
     """Characters before it in the text (legacy `text_offset`)."""
+    alternatives: Sequence[Alternative] = ()
+    """As the server listed them: maybe unsorted, with duplicates, with or without the chosen one."""
 
 
 _ESCAPED: Final = re.compile(r"(?:bytes:)?((?:\\x[0-9a-fA-F]{2})+)")
