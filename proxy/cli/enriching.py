@@ -11,7 +11,6 @@ import click
 import orjson
 
 from proxy.core.detect import Detector
-from proxy.core.figures import Figures
 from proxy.core.format import Format
 from proxy.core.framing import sniff
 from proxy.core.report import Report
@@ -21,16 +20,6 @@ from proxy.formats import FORMATS
 _READ: Final = 1 << 16
 _ROOM: Final = 1 << 30
 """One person's file, not a server's hundreds: what fits into memory is rewritten."""
-_FIGURES: Final = (
-    *("tokens", "unscored_tokens", "sentinel_tokens", "logprob_sum", "sequence_probability", "perplexity"),
-    *(
-        "geometric_mean_probability",
-        "mean_probability",
-        "min_probability",
-        "min_probability_index",
-        "aligned",
-    ),
-)
 
 
 class Named:
@@ -111,12 +100,8 @@ def describe(report: Report) -> dict[str, object]:
         "in_band_error": report.in_band_error,
         "failures": report.failures,
         "tokens": {f"{part}.{status}": count for (part, status), count in report.status_counts.items()},
-        "choices": [{"key": choice.key, **_figures(choice.figures)} for choice in report.choices],
+        "choices": [{"key": choice.key, **choice.figures.describe()} for choice in report.choices],
     }
-
-
-def _figures(figures: Figures) -> dict[str, object]:
-    return {name: getattr(figures, name) for name in _FIGURES}
 
 
 def _write(data: bytes) -> None:

@@ -15,7 +15,7 @@ from proxy.core.format import EACH, Format, Path, Place, Slot
 from proxy.core.probability import probability, spell
 from proxy.core.scan import ALL, Items, Obj, Plan, Scanner
 from proxy.core.shapes import Keyed, Linear, Mark, Objects, Value
-from proxy.core.tokens import Part, Token
+from proxy.core.tokens import Alternative, Part, Token
 
 
 @dataclass(slots=True)
@@ -25,6 +25,8 @@ class Sighting:
     place: Place
     key: tuple[object, ...]
     tokens: list[tuple[Part, list[Token]]] = field(default_factory=list)
+    alternatives: list[list[Alternative]] = field(default_factory=list)
+    """Of each position, from slots that hold nothing else."""
     texts: list[tuple[Part, str | None]] = field(default_factory=list)
     """Text by part; None where something stands there that is no text (tool calls)."""
     blind: bool = True
@@ -140,6 +142,12 @@ def take(visit: Visit, marks: list[Mark]) -> None:
     """Let the first shape that fits read the slot."""
     sighting, slot, owner, member = visit
     for shape in slot.shapes:
+        if slot.part is Part.ALTERNATIVES:
+            positions = shape.positions(owner, member, marks)
+            if positions is not None:
+                sighting.alternatives += positions
+                return
+            continue
         tokens = shape(owner, member, marks)
         if tokens is not None:
             sighting.tokens.append((slot.part, tokens))
@@ -301,7 +309,8 @@ def plan(fmt: Format) -> Plan:
             _grow(tree, place.path + text.path, {})
         for slot in place.slots:
             for shape in slot.shapes:
-                _grow(tree, place.path + slot.path, shape.plan)
+                whole = slot.part is Part.ALTERNATIVES
+                _grow(tree, place.path + slot.path, ALL if whole else shape.plan)
                 for member in shape.beside(slot.path[-1]):
                     _grow(tree, (*place.path, *slot.path[:-1], member), ALL)
     return {**tree, EACH: tree}

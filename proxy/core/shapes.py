@@ -5,13 +5,13 @@ its kind it answers None and leaves no mark, else it marks every logprob in it a
 It works on plain values and on `scan.Obj` alike, so both readers share one meaning.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final, NamedTuple
 
 from proxy.core.probability import probability
 from proxy.core.scan import ALL, ITEMS, Obj, Plan, Span
-from proxy.core.tokens import Token, token_bytes
+from proxy.core.tokens import Alternative, Token, token_bytes
 
 Value = dict[str, object]
 
@@ -53,6 +53,10 @@ class Shape:
     def __call__(self, owner: Value, member: str, marks: list[Mark]) -> list[Token] | None:
         raise NotImplementedError
 
+    def positions(self, owner: Value, member: str, marks: list[Mark]) -> list[list[Alternative]] | None:
+        """The same for a slot that holds alternatives only: those of each position in it."""
+        return None if self(owner, member, marks) is None else []
+
 
 def is_logprob(value: object) -> bool:
     """A JSON number or null; `true` is no number."""
@@ -60,7 +64,7 @@ def is_logprob(value: object) -> bool:
 
 
 def _number(value: object) -> float | None:
-    return value if type(value) is float else float(value) if type(value) is int else None
+    return value if type(value) is float or type(value) is int else None
 
 
 @dataclass(frozen=True)
@@ -91,20 +95,36 @@ class Objects(Shape):
     def item(self, item: object, marks: list[Mark]) -> Token | None:
         """One token's object; None where it holds no logprob (`{}`, or a `prob` that is linear already)."""
         if not isinstance(item, dict):
-            for inner in item if isinstance(item, list) else ():
-                if isinstance(inner, dict):
-                    self._mark(inner, marks)
+            if isinstance(item, list):
+                self._alternatives(item, marks)
             return None
         self._mark(item, marks)
         more = item.get(self.alternatives)
-        if isinstance(more, list):
-            for other in more:
-                if isinstance(other, dict):
-                    self._mark(other, marks)
+        alternatives = self._alternatives(more, marks) if more and isinstance(more, list) else ()
         value = item.get(self.logprobs[0][0], self)
         if not is_logprob(value):
             return None
-        return Token(token_bytes(item.get(self.text), item.get(self.raw)), _number(value))
+        data = token_bytes(item.get(self.text), item.get(self.raw))
+        return Token(data, _number(value), None, alternatives)
+
+    def positions(self, owner: Value, member: str, marks: list[Mark]) -> list[list[Alternative]] | None:
+        value = owner[member]
+        if not isinstance(value, list):
+            return None
+        if all(isinstance(item, dict) for item in value):
+            return [self._alternatives(value, marks)]
+        return [self._alternatives(item if isinstance(item, list) else [], marks) for item in value]
+
+    def _alternatives(self, items: list[object], marks: list[Mark]) -> list[Alternative]:
+        found = []
+        own = self.logprobs[0][0]
+        for item in items:
+            if isinstance(item, dict):
+                self._mark(item, marks)
+                value = item.get(own, self)
+                if value is None or type(value) is float or type(value) is int:
+                    found.append(Alternative(token_bytes(item.get(self.text), item.get(self.raw)), value))
+        return found
 
     def _mark(self, item: Value, marks: list[Mark]) -> None:
         for member, name in self.logprobs:
@@ -131,12 +151,13 @@ class Parallel(Shape):
         if isinstance(top, list | dict) and "top_probabilities" not in owner:
             mirrored = [_keyed(x) for x in top] if isinstance(top, list) else _keyed(top)
             marks.append((owner, "top_logprobs", "top_probabilities", Linear(mirrored)))
-        texts, offsets = _list(owner.get("tokens")), _list(owner.get("text_offset"))
+        texts, offsets, tops = _list(owner.get("tokens")), _list(owner.get("text_offset")), _list(top)
         return [
             Token(
                 token_bytes(texts[i] if i < len(texts) else None),
                 _number(x),
                 offset if i < len(offsets) and type(offset := offsets[i]) is int else None,
+                _by_text(tops[i]) if i < len(tops) else (),
             )
             for i, x in enumerate(chosen)
         ]
@@ -144,6 +165,12 @@ class Parallel(Shape):
 
 def _list(value: object) -> list[object]:
     return value if isinstance(value, list) else []
+
+
+def _by_text(value: object) -> Sequence[Alternative]:
+    if not isinstance(value, dict):
+        return ()
+    return [Alternative(token_bytes(text), _number(x)) for text, x in value.items()]
 
 
 def _keyed(value: object) -> Keyed | None:
@@ -215,6 +242,9 @@ class KeyedByText(Shape):
             marks.append((owner, member, "top_probabilities", Linear(_keyed(value))))
         return []
 
+    def positions(self, owner: Value, member: str, marks: list[Mark]) -> list[list[Alternative]] | None:
+        return None if self(owner, member, marks) is None else [list(_by_text(owner[member]))]
+
 
 @dataclass(frozen=True)
 class Tuples(Shape):
@@ -234,6 +264,18 @@ class Tuples(Shape):
             Token(token_bytes(x[2] if len(x) > 2 else None), _number(x[0]))
             for x in value
             if isinstance(x, list) and x and is_logprob(x[0])
+        ]
+
+    def positions(self, owner: Value, member: str, marks: list[Mark]) -> list[list[Alternative]] | None:
+        if self(owner, member, marks) is None:
+            return None
+        return [
+            [
+                Alternative(token_bytes(row[2] if len(row) > 2 else None), _number(row[0]))
+                for row in _list(place)
+                if isinstance(row, list) and row and is_logprob(row[0])
+            ]
+            for place in _list(owner[member])
         ]
 
 

@@ -68,6 +68,11 @@ class Tally:
                 answer += tokens
             else:
                 placed += [(token, part) for token in tokens]
+        if answer and len(answer) == len(sighting.alternatives):
+            answer = [
+                token._replace(alternatives=listed)
+                for token, listed in zip(answer, sighting.alternatives, strict=True)
+            ]
         answer, texts = self._without_prompt(*self._new(choice, sighting, answer))
         if placed:
             # Text whose tokens have a slot of their own (DeepSeek's reasoning) is none of the answer's tokens.
@@ -129,13 +134,15 @@ class Tally:
 
     def _count(self, choice: _Choice, placed: Placed) -> None:
         counts, scored = self.report.status_counts, self.report.scored
+        figures = choice.report.figures
         for token, part in placed:
             logprob = token.logprob
             if part is Part.ANSWER:
-                name, status = "answer", choice.report.figures.add(logprob)
+                name, status = "answer", figures.count(token)
+            elif part is Part.REASONING:
+                name, status = "reasoning", figures.reasoning.add(logprob)
             else:
-                name = "reasoning" if part is Part.REASONING else "other"
-                status = status_of(logprob)
+                name, status = "other", status_of(logprob)
             counts[name, status] = counts.get((name, status), 0) + 1
             if status == "scored" and logprob is not None:
                 scored.setdefault(name, array("d")).append(min(logprob, 0.0))

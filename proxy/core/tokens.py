@@ -21,8 +21,10 @@ class Part(StrEnum):
     """Of the request, echoed; never counted."""
     CONTROL = "control"
     """End token, fence, text cut by a stop string."""
+    ALTERNATIVES = "alternatives"
+    """Of the answer's tokens, position by position, where they stand in a list of their own. Not counted."""
     AGGREGATE = "aggregate"
-    """Not one token: a mean, or the alternatives of tokens that stand elsewhere. Never counted."""
+    """Not one token (a mean), or tokens that are counted elsewhere. Never counted."""
 
 
 class Alternative(NamedTuple):

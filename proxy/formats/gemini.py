@@ -21,7 +21,9 @@ FORMAT = Format(
             end=("finishReason",),
             slots=(
                 Slot(("avgLogprobs",), (Number("avgLogprobs", "avgProbability"),), Part.AGGREGATE),
-                Slot(("logprobsResult", "topCandidates", "[]", "candidates"), (_CANDIDATES,), Part.AGGREGATE),
+                Slot(
+                    ("logprobsResult", "topCandidates", "[]", "candidates"), (_CANDIDATES,), Part.ALTERNATIVES
+                ),
                 Slot(("logprobsResult", "chosenCandidates"), (_CANDIDATES,)),
             ),
             texts=(

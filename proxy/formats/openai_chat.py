@@ -31,7 +31,7 @@ FORMAT = Format(
                 Slot(("logprobs", "reasoning_content"), (_TOKENS,), Part.REASONING),
                 Slot(("logprobs", "token_logprobs"), (PARALLEL,)),
                 Slot(("logprobs",), (Bare("logprobs", "probability"),)),
-                Slot(("top_logprobs",), (KEYED_BY_TEXT,), Part.AGGREGATE),
+                Slot(("top_logprobs",), (KEYED_BY_TEXT,), Part.ALTERNATIVES),
                 Slot(("output_token_logprobs",), (TUPLES,), Part.AGGREGATE),
                 Slot(("raw_output", "completion_logprobs", "content"), (_TOKENS,), Part.AGGREGATE),
             ),

@@ -24,7 +24,7 @@ FORMAT = Format(
                     ("input", "token", Part.PROMPT),
                     ("output", "token", Part.ANSWER),
                     ("input", "top", Part.PROMPT),
-                    ("output", "top", Part.AGGREGATE),
+                    ("output", "top", Part.ALTERNATIVES),
                     ("input", "token_ids", Part.PROMPT),
                     ("output", "token_ids", Part.AGGREGATE),
                 )

@@ -20,10 +20,10 @@ FORMAT = Format(
             end=("details", "finish_reason"),
             slots=(
                 Slot(("token",), _TOKENS),
-                Slot(("top_tokens",), _TOKENS, Part.AGGREGATE),
+                Slot(("top_tokens",), _TOKENS, Part.ALTERNATIVES),
                 Slot(("details", "prefill"), _TOKENS, Part.PROMPT),
                 Slot(("details", "tokens"), _TOKENS),
-                Slot(("details", "top_tokens"), _TOKENS, Part.AGGREGATE),
+                Slot(("details", "top_tokens"), _TOKENS, Part.ALTERNATIVES),
             ),
             texts=(Text(("generated_text",)),),
         ),

@@ -15,6 +15,7 @@ AMBIGUOUS = {
     "openai-chat/number-overflow",  # no text beside its tokens
     "openai-chat/T16",  # nor here: only tool calls
     "lmdeploy-generate/lmdeploy-generate",  # SGLang has the same slot
+    "vllm-generate/vllm-tokens-generate",  # chat has the same slots
 }
 
 

@@ -16,6 +16,7 @@ from proxy import __version__
 from proxy.core.figures import Figures
 from proxy.core.problem import Problem
 from proxy.core.report import ChoiceReport, Outcome, Report
+from proxy.core.tokens import Token
 from proxy.metrics import METRICS, Metrics, markdown
 from proxy.metrics import table as rows
 from proxy.metrics.names import ROOM
@@ -29,7 +30,7 @@ def a_report(logprobs: Sequence[float | None] = PARTLY_SURE, part: str = "answer
     figures = Figures()
     report = Report(asked=True, id="1", model="m-2026", choices=[ChoiceReport((0,), figures)])
     for logprob in logprobs:
-        status = figures.add(logprob)
+        status = figures.count(Token(b"", logprob))
         report.status_counts[part, status] = report.status_counts.get((part, status), 0) + 1
         if status == "scored" and logprob is not None:
             report.scored.setdefault(part, array("d")).append(logprob)
