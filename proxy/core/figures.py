@@ -84,6 +84,8 @@ class Figures(Sum):
     """Of these, the ones for which an alternative was likelier."""
     min_margin: float | None = None
     """Least difference between the two best probabilities at a position."""
+    last_margin: float | None = None
+    """Of the token counted last."""
     reasoning: Sum = field(default_factory=Sum)
     _probability_sum: float = 0.0
     _least: float = inf
@@ -96,6 +98,7 @@ class Figures(Sum):
     def count(self, token: Token) -> str:
         """Count one answer token; says whether it was scored, unscored or a sentinel."""
         logprob = token.logprob
+        self.last_margin = None
         index = self.tokens + self.unscored_tokens + self.sentinel_tokens
         status = Sum.add(self, logprob)
         if status == "unscored" or logprob is None:
@@ -124,6 +127,7 @@ class Figures(Sum):
             return
         self.alternatives_tokens += 1
         self.not_top1_tokens += not found.top1
+        self.last_margin = found.margin
         if found.margin is not None:
             self._margins.add(found.margin)
             if self.min_margin is None or found.margin < self.min_margin:

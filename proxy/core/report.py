@@ -54,6 +54,8 @@ class Report:
     choices: list[ChoiceReport] = field(default_factory=list)
     scored: dict[str, "array[float]"] = field(default_factory=dict)
     """Logprobs (natural log) of scored tokens by PARTS, each token once."""
+    margins: "array[float]" = field(default_factory=lambda: array("d"))
+    """Of answer tokens with two or more known tokens at their position: best probability less the second."""
     status_counts: dict[tuple[str, str], int] = field(default_factory=dict)
     """Tokens by (part, status)."""
     in_band_error: bool = False

@@ -139,6 +139,8 @@ class Tally:
             logprob = token.logprob
             if part is Part.ANSWER:
                 name, status = "answer", figures.count(token)
+                if figures.last_margin is not None:
+                    self.report.margins.append(figures.last_margin)
             elif part is Part.REASONING:
                 name, status = "reasoning", figures.reasoning.add(logprob)
             else:

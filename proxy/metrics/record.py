@@ -114,7 +114,7 @@ class Metrics:
             kind = closed(outcome.upstream_error, table.UPSTREAM_ERRORS)
             self._metrics["logprob_proxy_upstream_errors_total"].labels(kind).inc()
         problem = outcome.problem
-        if problem is not None and problem.param is not None and problem.status == 400:
+        if problem is not None and problem.param is not None:
             param, reason = closed(problem.param, table.PARAMS), closed(problem.reason, table.REASONS)
             self._metrics["logprob_validation_errors_total"].labels(param, reason).inc()
 
@@ -133,11 +133,19 @@ class Metrics:
             observe_all(self._metrics["logprob_token_probability"].labels(*where, part), probabilities)
             surprisals = [0.0 - logprob for logprob in logprobs]
             observe_all(self._metrics["logprob_token_surprisal_nats"].labels(*where, part), surprisals)
+        if report.margins:
+            observe_all(self._metrics["logprob_token_margin"].labels(*where), report.margins)
         for choice in report.choices:
-            perplexity = choice.figures.perplexity
+            figures = choice.figures
+            for name in ("alternatives_tokens", "not_top1_tokens"):
+                self._metrics[f"logprob_{name}_total"].labels(*where).inc(getattr(figures, name))
+            self._observe(
+                "logprob_response_lowest_window_probability", figures.lowest_window_probability, *where
+            )
+            perplexity = figures.perplexity
             if perplexity is not None:
                 self._observe("logprob_response_perplexity", min(perplexity, _MOST_PERPLEXITY), *where)
-            self._observe("logprob_response_min_probability", choice.figures.min_probability, *where)
+            self._observe("logprob_response_min_probability", figures.min_probability, *where)
 
     def _observe(self, name: str, value: float | None, *labels: str) -> None:
         if value is not None and isfinite(value):

@@ -106,6 +106,28 @@ METRICS: Final = (
         _PART,
     ),
     Metric(
+        "logprob_token_margin",
+        Histogram,
+        "Probability of the likeliest token at a position less that of the second, for answer tokens that came with"
+        " alternatives. 0 is a tie, which is common and no error.",
+        _WHERE,
+        _PROBABILITY,
+    ),
+    Metric(
+        "logprob_alternatives_tokens_total",
+        Counter,
+        "Scored answer tokens that came with alternatives: what logprob_token_margin and logprob_not_top1_tokens_total"
+        " speak of.",
+        _WHERE,
+    ),
+    Metric(
+        "logprob_not_top1_tokens_total",
+        Counter,
+        "Answer tokens for which an alternative was likelier than the chosen one. Sampling does that: a change of"
+        " temperature shows here.",
+        _WHERE,
+    ),
+    Metric(
         "logprob_low_confidence_threshold",
         Gauge,
         "The probability up to which a token counts as one of low confidence: the setting, not a measurement.",
@@ -124,6 +146,14 @@ METRICS: Final = (
         "Probability of the least likely answer token of each choice. Falls with length: compare answers alike.",
         _WHERE,
         _LEAST,
+    ),
+    Metric(
+        "logprob_response_lowest_window_probability",
+        Histogram,
+        "Geometric mean probability of the worst 16 answer tokens in a row of each choice; of all of them where there are"
+        " fewer. The worst spot of an answer, less shaken by one token than the least probability.",
+        _WHERE,
+        _PROBABILITY,
     ),
     Metric(
         "logprob_responses_total",

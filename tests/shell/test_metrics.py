@@ -1,5 +1,6 @@
 """Metrics: what is counted once stays right, whatever names and numbers come."""
 
+import math
 import re
 from array import array
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ from proxy import __version__
 from proxy.core.figures import Figures
 from proxy.core.problem import Problem
 from proxy.core.report import ChoiceReport, Outcome, Report
-from proxy.core.tokens import Token
+from proxy.core.tokens import Alternative, Token
 from proxy.metrics import METRICS, Metrics, markdown
 from proxy.metrics import table as rows
 from proxy.metrics.names import ROOM
@@ -323,3 +324,22 @@ def test_the_markdown_table_has_a_row_for_each_metric() -> None:
     for row, line in zip(METRICS, lines[2:], strict=True):
         assert f"`{row.name}`" in line
         assert line.count("|") == 5
+
+
+def test_what_alternatives_say() -> None:
+    """Two tokens with alternatives, one of them not the likeliest, and one without."""
+    listed = [Alternative(b"a", -0.5), Alternative(b"b", -1.5)]
+    figures = Figures()
+    report = Report(choices=[ChoiceReport((0,), figures)])
+    for chosen in (Token(b"a", -0.5, None, listed), Token(b"b", -1.5, None, listed), Token(b"c", -0.25)):
+        figures.count(chosen)
+        if figures.last_margin is not None:
+            report.margins.append(figures.last_margin)
+    metrics = Metrics(Settings(upstream="http://u"))
+    metrics.record(Outcome(0.0, "POST", api="chat", model="m", status=200, outcome="scored", report=report))
+    text = metrics.expose()[0].decode()
+    where = '{api="chat",model="m"}'
+    assert f"logprob_alternatives_tokens_total{where} 2.0" in text
+    assert f"logprob_not_top1_tokens_total{where} 1.0" in text
+    assert f"logprob_token_margin_count{where} 2.0" in text
+    assert f"logprob_response_lowest_window_probability_sum{where} {math.exp(-0.75)}" in text

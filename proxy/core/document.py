@@ -1,0 +1,176 @@
+"""Where the scalars of the JSON document in a text stand.
+
+Law: one pass, no recursion, no byte read twice; nothing is guessed. What the end of the text cuts is left out and all
+that is complete before it kept; a document that is no JSON gives nothing, not a part of itself under a wrong name.
+"""
+
+import re
+from enum import Enum, auto
+from typing import Final, NamedTuple, Union
+
+from proxy.core.scan import text_of
+
+MAX_DEPTH: Final = 64
+"""Containers inside one another."""
+
+
+class Scalar(NamedTuple):
+    """The bytes of a value, the quotes of a string excluded; of `""`, `[]` and `{}` those of the delimiters."""
+
+    start: int
+    end: int
+    string: bool
+
+
+class LimitError(ValueError):
+    """The document is deeper, or has more scalars or longer names, than is allowed."""
+
+
+_Node = Union[Scalar, "_Items"]
+_Items = dict[str, _Node]
+"""Members by name; elements by index."""
+
+
+class _Want(Enum):
+    """What may come next."""
+
+    VALUE = auto()
+    FIRST_VALUE = auto()
+    """Or the end of the array."""
+    KEY = auto()
+    FIRST_KEY = auto()
+    """Or the end of the object."""
+    COLON = auto()
+    NEXT = auto()
+    """A comma or the end."""
+
+
+_VALUES: Final = frozenset({_Want.VALUE, _Want.FIRST_VALUE})
+_KEYS: Final = frozenset({_Want.KEY, _Want.FIRST_KEY})
+_ENDS: Final = frozenset({_Want.FIRST_VALUE, _Want.FIRST_KEY, _Want.NEXT})
+
+_WORDS: Final = (b"true", b"false", b"null", b"NaN", b"Infinity", b"-Infinity")
+"""The last three are no JSON, but what models write and most parsers take."""
+_WS: Final = rb"[ \t\n\r]*+"
+_SCALAR: Final = rb'"(?:[^"\\]++|\\.)*+"|-?[0-9][0-9.eE+-]*+|' + b"|".join(_WORDS)
+_LEXEME: Final = re.compile(_WS + rb"(" + _SCALAR + rb"|[\[\]{}:,])", re.DOTALL)
+_WHOLE: Final = re.compile(_WS + rb"(" + _SCALAR + rb")" + _WS, re.DOTALL)
+_OPEN_STRING: Final = re.compile(_WS + rb'"(?:[^"\\]++|\\.)*+\\?', re.DOTALL)
+_NUMBER: Final = re.compile(rb"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?")
+"""RFC 8259, section 6."""
+_OPEN: Final = re.compile(rb"[\[{]")
+_SPACE: Final = re.compile(_WS)
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+
+
+def scalars(text: bytes, limit: int, budget: int) -> dict[str, Scalar]:
+    """JSON Pointer (RFC 6901) -> Scalar, of the document in a text: the text itself if it is one scalar, else the first
+    `{` or `[` from which JSON can be read to its end or to that of the text; prose and fences around it do not matter.
+
+    Of duplicate members the last one wins. Raises LimitError beyond `limit` scalars or `budget` characters of names.
+    """
+    found: dict[str, Scalar] = {}
+    todo = list(_document(text, limit).items())
+    while todo:
+        pointer, node = todo.pop()
+        if isinstance(node, Scalar):
+            found[pointer] = node
+            continue
+        for name, child in reversed(node.items()):
+            below = f"{pointer}/{_escape(name)}"
+            budget -= len(below)
+            if budget < 0:
+                raise LimitError
+            todo.append((below, child))
+    return found
+
+
+def _escape(name: str) -> str:
+    # A lone surrogate could not be written into the answer.
+    return _SURROGATE.sub("\ufffd", name.replace("~", "~0").replace("/", "~1"))
+
+
+def _document(text: bytes, limit: int) -> _Items:
+    """The root under the name "", or nothing."""
+    if (whole := _WHOLE.fullmatch(text)) and (scalar := _scalar(text, *whole.span(1))):
+        return {"": scalar}
+    if _OPEN_STRING.fullmatch(text):
+        return {}
+    at = 0
+    while match := _OPEN.search(text, at):
+        root, at = _container(text, match.start(), limit)
+        if root is not None:
+            return root
+    return {}
+
+
+def _scalar(text: bytes, start: int, end: int) -> Scalar | None:
+    """The scalar lexeme at `start`; None for a number that is none."""
+    if text[start] == ord('"'):
+        return Scalar(start + 1, end - 1, True) if end - start > 2 else Scalar(start, end, True)
+    if text[end - 1 : end] not in b"elyN" and not _NUMBER.fullmatch(text, start, end):
+        return None
+    return Scalar(start, end, False)
+
+
+def _container(text: bytes, pos: int, limit: int) -> tuple[_Items | None, int]:
+    """The container at `pos` under the name "", or None and where it stops being JSON."""
+    root: _Items = {}
+    items, name, close = root, "", b""
+    outer: list[tuple[_Items, str, bytes, int]] = []
+    want = _Want.VALUE
+    count = 0
+    while count <= limit:
+        match = _LEXEME.match(text, pos)
+        if match is None:
+            space = _SPACE.match(text, pos)
+            rest = space.end() if space else pos
+            return (root if _is_cut(text, rest, want) else None), rest
+        lexeme, start, pos = match[1], match.start(1), match.end()
+        if want in _VALUES and lexeme in (b"{", b"["):
+            if len(outer) >= MAX_DEPTH:
+                raise LimitError
+            outer.append((items, name, close, start))
+            inner: _Items = {}
+            items[name] = inner
+            items, name, close, want = (
+                (inner, "", b"}", _Want.FIRST_KEY) if lexeme == b"{" else (inner, "0", b"]", _Want.FIRST_VALUE)
+            )
+        elif want in _ENDS and lexeme == close:
+            hollow = not items
+            items, name, close, opened = outer.pop()
+            if hollow:
+                items[name] = Scalar(opened, pos, False)
+                count += 1
+            if not outer:
+                return root, pos
+            want = _Want.NEXT
+        elif want is _Want.NEXT and lexeme == b",":
+            want, name = (_Want.KEY, "") if close == b"}" else (_Want.VALUE, str(len(items)))
+        elif want is _Want.COLON and lexeme == b":":
+            want = _Want.VALUE
+        elif want in _KEYS and lexeme[:1] == b'"':
+            name, want = text_of(lexeme[1:-1]), _Want.COLON
+            items.pop(name, None)
+        elif want in _VALUES and lexeme not in b"]}:,":
+            if pos == len(text) and lexeme[-1:] in b"0123456789.eE+-" and lexeme[:1] != b'"':
+                return root, pos  # more digits may have been to come
+            scalar = _scalar(text, start, pos)
+            if scalar is None:
+                return None, start
+            items[name] = scalar
+            count += 1
+            want = _Want.NEXT
+        else:
+            return None, start
+    raise LimitError
+
+
+def _is_cut(text: bytes, pos: int, want: _Want) -> bool:
+    """At `pos` the text ends, or what may come next is begun and cut."""
+    rest = text[pos : pos + 10]
+    if not rest:
+        return True
+    if want in _VALUES and any(word.startswith(rest) for word in _WORDS):
+        return True
+    return want in _VALUES | _KEYS and _OPEN_STRING.fullmatch(text, pos) is not None
