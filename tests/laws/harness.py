@@ -27,6 +27,13 @@ _REQUESTS = {
     "lmdeploy-generate": b'{"prompt":"x","return_logprob":true}',
     "gemini": b'{"contents":[],"generationConfig":{"responseLogprobs":true}}',
     "ollama": b'{"model":"m","prompt":"x","logprobs":true}',
+    "openai-transcriptions": b"--x--",
+    "openai-realtime": b"",
+    "llamacpp-completion": b'{"prompt":"x","n_probs":2}',
+    "vllm-generate": b'{"token_ids":[1],"sampling_params":{"logprobs":1}}',
+    "tgi": b'{"inputs":"x","parameters":{"details":true}}',
+    "cohere-chat": b'{"model":"m","messages":[],"logprobs":true}',
+    "cohere-generate": b'{"prompt":"x","return_likelihoods":"ALL"}',
 }
 
 
@@ -67,7 +74,7 @@ class Capture:
     @cached_property
     def request(self) -> bytes:
         file = self.path.with_suffix(".request.json")
-        return file.read_bytes() if file.exists() else _REQUESTS[self.format.name]
+        return file.read_bytes() if file.exists() else _REQUESTS.get(self.facts["format"], b"")
 
     @cached_property
     def ask(self) -> Ask:
@@ -77,10 +84,16 @@ class Capture:
 
 
 @lru_cache(maxsize=1)
-def captures() -> tuple[Capture, ...]:
-    """All of them, in order."""
+def everything() -> tuple[Capture, ...]:
+    """All of them, in order, with those of no format, which only pass through."""
     found = (Capture(path, tomllib.loads(path.read_text())) for path in sorted(CAPTURES.glob("*/*.toml")))
     return tuple(found)
+
+
+@lru_cache(maxsize=1)
+def captures() -> tuple[Capture, ...]:
+    """All that the core reads."""
+    return tuple(row for row in everything() if row.facts["format"])
 
 
 def capture(id: str) -> Capture:

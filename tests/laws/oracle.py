@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from tests.laws.tables import GEMINI, OBJECT, TABLES, Row
+from tests.laws.tables import TABLES, Row
 
 
 class Pairs(list):
@@ -45,40 +45,46 @@ def expected(payload: bytes, fmt: str) -> Any:
         for row in TABLES[fmt]:
             kind = _get(root, "type")
             if not row.when or kind in row.when:
-                _fill(root, row, GEMINI if fmt == "gemini" else OBJECT)
+                _fill(root, row)
     return tree
 
 
-def _fill(root: Any, row: Row, names: tuple[tuple[str, str], ...]) -> None:
+def _fill(root: Any, row: Row) -> None:
     for value in _at(root, row.path.split(".")):
-        if row.kind == "objects" and _is_list(value):
-            _objects(value, names)
+        if row.kind == "objects":
+            _objects([value] if isinstance(value, Pairs) else value, row)
         elif row.kind == "arrays" and _is_list(_get(value, "token_logprobs")):
             _add(value, "token_logprobs", "token_probabilities", _linear)
-            _add(value, "top_logprobs", "top_probabilities", _texts)
+            if isinstance(_get(value, "top_logprobs"), list):
+                _add(value, "top_logprobs", "top_probabilities", _texts)
         elif row.kind == "by-id" and _is_list(value):
             for position in value:
                 for _, item in position if isinstance(position, Pairs) else ():
                     _number(item, "logprob", "probability")
         elif row.kind == "tuples" and _is_list(_get(value, row.member)):
             _add(value, row.member, row.inserted, lambda positions: [_tuples(item) for item in positions])
-        elif row.kind == "number":
-            _number(value, row.member, row.inserted, null=False)
+        elif row.kind in ("number", "bare"):
+            _number(value, row.member, row.inserted, null=row.kind == "number")
+        elif row.kind == "runs":
+            _runs([value] if isinstance(value, Pairs) else value)
         elif row.kind == "by-text" and isinstance(_get(value, row.member), Pairs):
             _add(value, row.member, row.inserted, _texts)
 
 
-def _objects(items: list, names: tuple[tuple[str, str], ...]) -> None:
-    if not all(isinstance(item, Pairs) for item in items):
-        return
-    for item in items:
-        for name, inserted in names:
-            _number(item, name, inserted)
-        more = _get(item, "top_logprobs")
-        if _is_list(more):
-            for other in more:
-                for name, inserted in names:
-                    _number(other, name, inserted)
+def _objects(items: Any, row: Row) -> None:
+    """Each element is a token's object, a list of the alternatives of one position, or something that is neither."""
+    for item in items if _is_list(items) else ():
+        more = _get(item, row.below) if isinstance(item, Pairs) else item
+        for one in [item, *more] if _is_list(more) else [item]:
+            for name, inserted in row.names:
+                _number(one, name, inserted)
+
+
+def _runs(items: Any) -> None:
+    if _is_list(items) and all(isinstance(item, Pairs) for item in items):
+        for item in items:
+            if _is_list(_get(item, "logprobs")):
+                _add(item, "logprobs", "probabilities", _linear)
 
 
 def _number(owner: Any, name: str, inserted: str, *, null: bool = True) -> None:

@@ -32,7 +32,7 @@ def test_there_are_captures_of_every_format():
     from proxy.formats import FORMATS
 
     assert {row.format for row in captures()} == set(FORMATS)
-    assert len(captures()) >= 280
+    assert len(captures()) >= 380
 
 
 @ALL
