@@ -55,9 +55,11 @@ def over_whole(tokens: Sequence[Token], texts: Texts) -> tuple[Placed, bool]:
 class Aligner:
     """The same for a stream, as it comes."""
 
-    __slots__ = ("_joined", "_seen", "_segments", "_tokens")
+    __slots__ = ("_joined", "_late", "_seen", "_segments", "_tokens")
 
-    def __init__(self) -> None:
+    def __init__(self, *, late: bool = False) -> None:
+        self._late = late
+        """The text is still to come, all of it."""
         self._joined = True
         """False: somewhere tokens and text did not fit."""
         self._seen = False
@@ -82,6 +84,7 @@ class Aligner:
         self._tokens += tokens
         for part, text in texts:
             if text:
+                self._late = False
                 self._add(part, _encode(text))
         if not self._segments and any(text is None for _, text in texts):
             return self._place(len(self._tokens), texts[0][0])
@@ -94,6 +97,10 @@ class Aligner:
     def close(self) -> Placed:
         """The rest: a token that reaches beyond the text seen belongs to it, all others are control."""
         placed: Placed = []
+        if self._late and self._tokens:
+            # A stream that was cut: what clients show came token by token.
+            self._joined = False
+            return self._place(len(self._tokens), Part.ANSWER)
         if self._segments and (first := self._first()) is not None:
             part, text = self._segments[0]
             if self._tokens[first].data.startswith(text):

@@ -1,6 +1,6 @@
 """Where the scalars of the JSON document in a text stand.
 
-Law: one pass, no recursion, no byte read twice; nothing is guessed. What the end of the text cuts is left out and all
+Law: linear time, no recursion, no exception but LimitError on any bytes; nothing is guessed. What the end of the text cuts is left out and all
 that is complete before it kept; a document that is no JSON gives nothing, not a part of itself under a wrong name.
 """
 
@@ -108,9 +108,13 @@ def _scalar(text: bytes, start: int, end: int) -> Scalar | None:
     """The scalar lexeme at `start`; None for a number that is none."""
     if text[start] == ord('"'):
         return Scalar(start + 1, end - 1, True) if end - start > 2 else Scalar(start, end, True)
-    if text[end - 1 : end] not in b"elyN" and not _NUMBER.fullmatch(text, start, end):
+    if _is_number(text[start:end]) and not _NUMBER.fullmatch(text, start, end):
         return None
     return Scalar(start, end, False)
+
+
+def _is_number(lexeme: bytes) -> bool:
+    return lexeme[0] in b"-0123456789" and not lexeme.endswith(b"y")
 
 
 def _container(text: bytes, pos: int, limit: int) -> tuple[_Items | None, int]:
@@ -134,7 +138,9 @@ def _container(text: bytes, pos: int, limit: int) -> tuple[_Items | None, int]:
             inner: _Items = {}
             items[name] = inner
             items, name, close, want = (
-                (inner, "", b"}", _Want.FIRST_KEY) if lexeme == b"{" else (inner, "0", b"]", _Want.FIRST_VALUE)
+                (inner, "", b"}", _Want.FIRST_KEY)
+                if lexeme == b"{"
+                else (inner, "0", b"]", _Want.FIRST_VALUE)
             )
         elif want in _ENDS and lexeme == close:
             hollow = not items
@@ -153,7 +159,7 @@ def _container(text: bytes, pos: int, limit: int) -> tuple[_Items | None, int]:
             name, want = text_of(lexeme[1:-1]), _Want.COLON
             items.pop(name, None)
         elif want in _VALUES and lexeme not in b"]}:,":
-            if pos == len(text) and lexeme[-1:] in b"0123456789.eE+-" and lexeme[:1] != b'"':
+            if pos == len(text) and _is_number(lexeme):
                 return root, pos  # more digits may have been to come
             scalar = _scalar(text, start, pos)
             if scalar is None:

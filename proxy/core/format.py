@@ -71,8 +71,12 @@ class Place:
     when: tuple[str, str | None] | None = None
     """Member of the root and the value it must have (None: it must be absent), where events of several types share a
     stream."""
+    of: tuple[str, str] | None = None
+    """Member of the choice's object and the value it must have, where objects of several types stand side by side."""
     end: Path = ()
     """Member that says the choice ended: neither null nor false nor empty."""
+    late: bool = False
+    """In a stream the text comes only at the end, all at once."""
 
 
 @dataclass(frozen=True, slots=True)

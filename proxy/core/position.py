@@ -9,6 +9,7 @@ from math import exp, log
 from typing import Final, NamedTuple
 
 from proxy.core.probability import ROUNDING, SENTINEL
+from proxy.core.shapes import Listed
 from proxy.core.tokens import Token
 
 MIN_FOR_ENTROPY: Final = 5
@@ -31,19 +32,37 @@ def position(token: Token) -> Position | None:
     chosen = token.logprob
     if chosen is None:
         return None
-    listed = {row for row in token.alternatives if row[1] is not None and row[1] <= ROUNDING}
-    if not listed:
+    logprobs = _distinct(token)
+    if not logprobs:
         return None
-    logprobs = [min(x, 0.0) for _, x in listed if x is not None]
-    least = min(logprobs)
-    # An id or a bare number has no bytes to compare, but its logprob.
-    if (token.data, chosen) not in listed and (token.data or chosen not in logprobs):
+    least, count = min(logprobs), len(logprobs)
+    if not _holds(token, chosen):
         logprobs.append(min(chosen, 0.0))
     logprobs.sort(reverse=True)
     return Position(
         exp(logprobs[0]) - exp(logprobs[1]) if len(logprobs) > 1 else None,
         chosen >= logprobs[0],
-        _entropy(logprobs, least) if len(listed) >= MIN_FOR_ENTROPY else None,
+        _entropy(logprobs, least) if count >= MIN_FOR_ENTROPY else None,
+    )
+
+
+def _distinct(token: Token) -> list[float]:
+    """The logprobs of the listed tokens, each token once. Bytes are looked at only where logprobs are equal."""
+    listed = token.alternatives
+    logprobs = listed.logprobs if isinstance(listed, Listed) else [row.logprob for row in listed]
+    kept = [min(x, 0.0) for x in logprobs if x is not None and x <= ROUNDING]
+    if len(set(kept)) == len(kept):
+        return kept
+    return [min(x, 0.0) for _, x in set(listed) if x is not None and x <= ROUNDING]
+
+
+def _holds(token: Token, chosen: float) -> bool:
+    """Whether the chosen token is among the listed ones. An id or a bare number has no bytes to compare."""
+    listed = token.alternatives
+    logprobs = listed.logprobs if isinstance(listed, Listed) else [row.logprob for row in listed]
+    return any(
+        logprob == chosen and (not token.data or listed[index].data == token.data)
+        for index, logprob in enumerate(logprobs)
     )
 
 

@@ -5,7 +5,7 @@ quicker. Both walk the same places with the same shapes.
 """
 
 import re
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, Protocol
@@ -25,7 +25,7 @@ class Sighting:
     place: Place
     key: tuple[object, ...]
     tokens: list[tuple[Part, list[Token]]] = field(default_factory=list)
-    alternatives: list[list[Alternative]] = field(default_factory=list)
+    alternatives: list[Sequence[Alternative]] = field(default_factory=list)
     """Of each position, from slots that hold nothing else."""
     texts: list[tuple[Part, str | None]] = field(default_factory=list)
     """Text by part; None where something stands there that is no text (tool calls)."""
@@ -118,6 +118,9 @@ def _take_items(
         sighting.unknown += 1
         return
     text = scanner.text
+    if not any(text[start] in b"{[" for start, _ in items.spans):
+        sighting.unknown += 1
+        return
     in_lines = flat and b"\n" in text
     """Edits over several lines of an event are moved one by one."""
     tokens: list[Token] = []
@@ -162,6 +165,7 @@ def walk(root: object, fmt: Format, reading: Reading) -> list[Visit]:
     A root array holds one answer an element (SGLang's list prompts, TGI's `/`)."""
     visits: list[Visit] = []
     sightings = reading.sightings
+    silent = not any(place.texts for place in fmt.places)
     for rank, top in enumerate(root) if isinstance(root, list) else ((0, root),):
         if not isinstance(top, dict):
             continue
@@ -174,13 +178,16 @@ def walk(root: object, fmt: Format, reading: Reading) -> list[Visit]:
             if place.when and top.get(place.when[0]) != place.when[1]:
                 continue
             for owner, positions in _choices(top, place.path):
+                if place.of and owner.get(place.of[0]) != place.of[1]:
+                    continue
                 ended = bool(place.end) and bool(_at(owner, place.end))
                 if not ended and branches.keys().isdisjoint(owner):
                     continue
                 sighting = Sighting(place, (rank, *_key(place, owner, top, positions)), ended=ended)
+                sighting.blind = bool(place.texts) or silent
                 before = len(visits)
                 _look(owner, branches, sighting, visits)
-                if place.texts or len(visits) > before:
+                if ended or place.texts or len(visits) > before:
                     sightings.append(sighting)
     return visits
 
@@ -299,6 +306,8 @@ def plan(fmt: Format) -> Plan:
     for place in fmt.places:
         if place.when:
             _grow(tree, place.when[:1], {})
+        if place.of:
+            _grow(tree, (*place.path, place.of[0]), {})
         if place.end:
             _grow(tree, place.path + place.end, {})
         for part in place.key:

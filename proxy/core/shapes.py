@@ -7,7 +7,7 @@ It works on plain values and on `scan.Obj` alike, so both readers share one mean
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple, overload
 
 from proxy.core.probability import probability
 from proxy.core.scan import ALL, ITEMS, Obj, Plan, Span
@@ -53,7 +53,7 @@ class Shape:
     def __call__(self, owner: Value, member: str, marks: list[Mark]) -> list[Token] | None:
         raise NotImplementedError
 
-    def positions(self, owner: Value, member: str, marks: list[Mark]) -> list[list[Alternative]] | None:
+    def positions(self, owner: Value, member: str, marks: list[Mark]) -> list[Sequence[Alternative]] | None:
         """The same for a slot that holds alternatives only: those of each position in it."""
         return None if self(owner, member, marks) is None else []
 
@@ -87,7 +87,9 @@ class Objects(Shape):
         value = owner[member]
         if isinstance(value, dict):
             value = [value]
-        if not isinstance(value, list) or not all(isinstance(item, dict | list) for item in value):
+        if not isinstance(value, list) or (
+            value and not any(isinstance(item, dict | list) for item in value)
+        ):
             return None
         tokens = (self.item(item, marks) for item in value)
         return [token for token in tokens if token is not None]
@@ -107,7 +109,7 @@ class Objects(Shape):
         data = token_bytes(item.get(self.text), item.get(self.raw))
         return Token(data, _number(value), None, alternatives)
 
-    def positions(self, owner: Value, member: str, marks: list[Mark]) -> list[list[Alternative]] | None:
+    def positions(self, owner: Value, member: str, marks: list[Mark]) -> list[Sequence[Alternative]] | None:
         value = owner[member]
         if not isinstance(value, list):
             return None
@@ -115,22 +117,57 @@ class Objects(Shape):
             return [self._alternatives(value, marks)]
         return [self._alternatives(item if isinstance(item, list) else [], marks) for item in value]
 
-    def _alternatives(self, items: list[object], marks: list[Mark]) -> list[Alternative]:
-        found = []
+    def _alternatives(self, items: list[object], marks: list[Mark]) -> "Listed":
+        found: list[Value] = []
+        logprobs: list[float | None] = []
         own = self.logprobs[0][0]
         for item in items:
             if isinstance(item, dict):
                 self._mark(item, marks)
                 value = item.get(own, self)
                 if value is None or type(value) is float or type(value) is int:
-                    found.append(Alternative(token_bytes(item.get(self.text), item.get(self.raw)), value))
-        return found
+                    found.append(item)
+                    logprobs.append(value)
+        return Listed(self, found, logprobs)
 
     def _mark(self, item: Value, marks: list[Mark]) -> None:
         for member, name in self.logprobs:
-            value = item.get(member, self)
-            if (type(value) is float or value is None or type(value) is int) and name not in item:
-                marks.append((item, member, name, value))
+            if member in item and name not in item:
+                value = item[member]
+                if type(value) is float or value is None or type(value) is int:
+                    marks.append((item, member, name, value))
+
+
+class Listed(Sequence[Alternative]):
+    """Alternatives whose bytes are read when somebody asks: most figures need the logprobs alone."""
+
+    __slots__ = ("_items", "_shape", "logprobs")
+
+    def __init__(self, shape: Objects, items: list[Value], logprobs: list[float | None]) -> None:
+        self._shape = shape
+        self._items = items
+        self.logprobs = logprobs
+        """One an alternative, in order."""
+
+    @overload
+    def __getitem__(self, index: int) -> Alternative: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Alternative]: ...
+    def __getitem__(self, index: int | slice) -> Alternative | Sequence[Alternative]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        item = self._items[index]
+        return Alternative(
+            token_bytes(item.get(self._shape.text), item.get(self._shape.raw)), self.logprobs[index]
+        )
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]  # a sequence that may still be read is no key
 
 
 @dataclass(frozen=True)
@@ -242,7 +279,7 @@ class KeyedByText(Shape):
             marks.append((owner, member, "top_probabilities", Linear(_keyed(value))))
         return []
 
-    def positions(self, owner: Value, member: str, marks: list[Mark]) -> list[list[Alternative]] | None:
+    def positions(self, owner: Value, member: str, marks: list[Mark]) -> list[Sequence[Alternative]] | None:
         return None if self(owner, member, marks) is None else [list(_by_text(owner[member]))]
 
 
@@ -266,7 +303,7 @@ class Tuples(Shape):
             if isinstance(x, list) and x and is_logprob(x[0])
         ]
 
-    def positions(self, owner: Value, member: str, marks: list[Mark]) -> list[list[Alternative]] | None:
+    def positions(self, owner: Value, member: str, marks: list[Mark]) -> list[Sequence[Alternative]] | None:
         if self(owner, member, marks) is None:
             return None
         return [
@@ -318,6 +355,8 @@ class Bare(Number):
 
     text: str = ""
     """Member beside the number with the token's text."""
+    null: bool = False
+    """null stands for a token without a logprob, not for "not asked"."""
 
     @property
     def numbers(self) -> tuple[tuple[str, str], ...]:
@@ -328,7 +367,7 @@ class Bare(Number):
 
     def __call__(self, owner: Value, member: str, marks: list[Mark]) -> list[Token] | None:
         value = owner[member]
-        if value is None or not is_logprob(value):
+        if not is_logprob(value) or (value is None and not self.null):
             return [] if value is None or isinstance(value, dict) else None
         Number.__call__(self, owner, member, marks)
         return [Token(token_bytes(owner.get(self.text)), _number(value))]

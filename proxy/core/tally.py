@@ -26,9 +26,9 @@ class _Choice:
 
     __slots__ = ("aligner", "counted", "report", "text_length")
 
-    def __init__(self, key: tuple[object, ...]) -> None:
+    def __init__(self, key: tuple[object, ...], *, late: bool) -> None:
         self.report = ChoiceReport(key, Figures())
-        self.aligner = Aligner()
+        self.aligner = Aligner(late=late)
         self.counted = array("d")
         """Logprobs counted so far, only where the format repeats tokens."""
         self.text_length = 0
@@ -55,7 +55,7 @@ class Tally:
             if len(self._choices) >= _MAX_CHOICES:
                 self.report.fail("too_many_choices")
                 return
-            choice = self._choices[sighting.key] = _Choice(sighting.key)
+            choice = self._choices[sighting.key] = _Choice(sighting.key, late=sighting.place.late)
             self.report.choices.append(choice.report)
         choice.report.ended = choice.report.ended or sighting.ended
         choice.report.text = choice.report.text or any(
@@ -77,7 +77,7 @@ class Tally:
         if placed:
             # Text whose tokens have a slot of their own (DeepSeek's reasoning) is none of the answer's tokens.
             texts = [(part, text) for part, text in texts if part not in {other for _, other in placed}]
-        if sighting.blind:
+        if sighting.blind and answer:
             choice.report.figures.aligned = False
             placed += [(token, Part.ANSWER) for token in answer]
         elif whole:
@@ -102,8 +102,11 @@ class Tally:
         if not self._repeats:
             return tokens, texts
         if not tokens:
-            # A copy of the text without its tokens (vLLM's `response.output_text.done`) tells nothing new.
-            return tokens, texts if sighting.place.counting is Counting.APPEND else ()
+            if sighting.place.counting is Counting.SNAPSHOT:
+                # A copy of the text without its tokens (vLLM's `response.output_text.done`) tells nothing new.
+                return tokens, ()
+            choice.text_length += _length(texts)
+            return tokens, texts
         logprobs = array("d", (_SAME_NULL if t.logprob is None else t.logprob for t in tokens))
         if sighting.place.counting is Counting.SNAPSHOT:
             known = len(choice.counted)
@@ -115,7 +118,7 @@ class Tally:
                 self.report.fail("snapshot_mismatch")
         if tokens:
             choice.counted += logprobs
-            choice.text_length += sum(len(text or "") for part, text in texts if part is Part.ANSWER)
+            choice.text_length += _length(texts)
         return tokens, texts
 
     def _without_prompt(self, tokens: list[Token], texts: Texts) -> tuple[list[Token], Texts]:
@@ -148,3 +151,8 @@ class Tally:
             counts[name, status] = counts.get((name, status), 0) + 1
             if status == "scored" and logprob is not None:
                 scored.setdefault(name, array("d")).append(min(logprob, 0.0))
+
+
+def _length(texts: Texts) -> int:
+    """Characters of the answer's text."""
+    return sum(len(text or "") for part, text in texts if part is Part.ANSWER)

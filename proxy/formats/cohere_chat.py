@@ -25,6 +25,7 @@ FORMAT = Format(
                 Text(("delta", "message", "tool_calls"), Part.TOOL),
             ),
         ),
+        Place(path=("delta",), slots=(), end=("finish_reason",)),
     ),
     rules=(Rule(("logprobs",), (Kind.BOOLEAN,)),),
     asked=((("logprobs",), is_true),),

@@ -17,6 +17,7 @@ FORMAT = Format(
     places=(
         Place(
             path=("generations", "[]"),
+            key=(0,),
             end=("finish_reason",),
             slots=(
                 Slot(("likelihood",), (Number(*_LIKELIHOOD),), Part.AGGREGATE),

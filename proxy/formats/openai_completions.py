@@ -1,12 +1,14 @@
-"""Legacy completions. llama.cpp and Ollama answer them in chat shape, vLLM adds `prompt_logprobs`, Together streams one
-`token` an event beside its choice and echoes the prompt apart.
+"""Legacy completions. llama.cpp, Ollama and Fireworks answer them in chat shape, vLLM adds `prompt_logprobs`, Together
+streams one `token` an event beside its choice and echoes the prompt apart.
 
 Law: data only. `logprobs: 0` asks for the chosen token alone, so it is on.
 """
 
 from proxy.core.format import TOP, Format, Kind, Place, Rule, Slot, Text, is_number
-from proxy.core.shapes import KEYED_BY_ID, OBJECTS, PARALLEL, Bare
+from proxy.core.shapes import KEYED_BY_ID, PARALLEL, Bare, Objects
 from proxy.core.tokens import Part
+
+_TOKENS = Objects(logprobs=(("logprob", "probability"), ("sampling_logprob", "sampling_probability")))
 
 FORMAT = Format(
     name="openai-completions",
@@ -19,7 +21,8 @@ FORMAT = Format(
             end=("finish_reason",),
             slots=(
                 Slot(("logprobs", "token_logprobs"), (PARALLEL,)),
-                Slot(("logprobs", "content"), (OBJECTS,)),
+                Slot(("logprobs", "content"), (_TOKENS,)),
+                Slot(("raw_output", "completion_logprobs", "content"), (_TOKENS,), Part.AGGREGATE),
                 Slot(("prompt_logprobs",), (KEYED_BY_ID,), Part.PROMPT),
             ),
             texts=(Text(("text",)),),
@@ -27,8 +30,8 @@ FORMAT = Format(
         Place(
             path=("token",),
             key=("index",),
-            slots=(Slot(("logprob",), (Bare("logprob", "probability", "text"),)),),
-            texts=(Text(("text",)),),
+            when=("object", "completion.chunk"),
+            slots=(Slot(("logprob",), (Bare("logprob", "probability", "text", null=True),)),),
         ),
         Place(path=("prompt", "[]"), slots=(Slot(("logprobs", "token_logprobs"), (PARALLEL,), Part.PROMPT),)),
     ),

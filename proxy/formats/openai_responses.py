@@ -19,11 +19,16 @@ FORMAT = Format(
     places=(
         Place((), _SLOTS, (Text(("delta",)),), _KEY, when=("type", "response.output_text.delta")),
         Place((), _SLOTS, _TEXTS, _KEY, Counting.SNAPSHOT, when=("type", "response.output_text.done")),
-        Place(("part",), _SLOTS, _TEXTS, _KEY, Counting.SNAPSHOT),
-        Place(("item", "content", "[]"), _SLOTS, _TEXTS, ("output_index", 0), Counting.SNAPSHOT),
-        Place(("response", "output", "[]", "content", "[]"), _SLOTS, _TEXTS, (0, 1), Counting.SNAPSHOT),
-        Place(("output", "[]", "content", "[]"), _SLOTS, _TEXTS, (0, 1), Counting.SNAPSHOT),
-        Place(("data", "[]", "content", "[]"), _SLOTS, _TEXTS, (0, 1), Counting.SNAPSHOT),
+        *(
+            Place(path, _SLOTS, _TEXTS, key, Counting.SNAPSHOT, of=("type", "output_text"))
+            for path, key in (
+                (("part",), _KEY),
+                (("item", "content", "[]"), ("output_index", 0)),
+                (("response", "output", "[]", "content", "[]"), (0, 1)),
+                (("output", "[]", "content", "[]"), (0, 1)),
+                (("data", "[]", "content", "[]"), (0, 1)),
+            )
+        ),
     ),
     model=(("model",), ("response", "model")),
     id=(("id",), ("response", "id")),

@@ -18,6 +18,7 @@ FORMAT = Format(
         Place(
             path=(),
             end=("details", "finish_reason"),
+            late=True,
             slots=(
                 Slot(("token",), _TOKENS),
                 Slot(("top_tokens",), _TOKENS, Part.ALTERNATIVES),
