@@ -7,7 +7,7 @@ import subprocess
 from typing import Any
 
 from tests.e2e.checks import MODEL, check_json_tokens
-from tests.e2e.conftest import Running, need
+from tests.e2e.running import Running, need
 
 REQUEST = {"model": MODEL, "prompt": "The sky is", "max_tokens": 4, "temperature": 0, "logprobs": 2}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.e2e.checks import QUESTION, check_json_tokens
-from tests.e2e.conftest import Running, need
+from tests.e2e.running import Running, need
 
 
 def curl(*arguments: str) -> str:

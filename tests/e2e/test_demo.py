@@ -8,7 +8,7 @@ import signal
 import subprocess
 from pathlib import Path
 
-from tests.e2e.conftest import COMMAND, Lines
+from tests.e2e.running import COMMAND, Lines
 
 LINE = re.compile(r'^  "(?:[^"\\]|\\.)+"\s+[01]\.\d{4}\s+".*" +0\.\d{4} +".*" +0\.\d{4}$')
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.checks import check_pair
-from tests.e2e.conftest import Running, need
+from tests.e2e.running import Running, need
 
 FOLDER = Path(__file__).parent / "node"
 

@@ -9,7 +9,7 @@ import openai
 import pytest
 
 from tests.e2e.checks import MODEL, QUESTION, check_tokens
-from tests.e2e.conftest import Running
+from tests.e2e.running import Running
 
 
 @pytest.fixture

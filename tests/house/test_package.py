@@ -34,6 +34,7 @@ LOCKS = {
     "requirements.txt": RUNTIME,
     "requirements-build.txt": group("build"),
     "requirements-tests.txt": RUNTIME + DEMO + group("dev"),
+    "requirements-clients.txt": group("clients"),
 }
 
 
