@@ -14,6 +14,10 @@ import pytest
 from proxy.demo import model
 from tests.e2e.running import Lines, Running, proxy_before
 
+# The demo's server with one thread: its threads wait for each other by spinning, and where other processes want the
+# same cores (the proxy, the clients, this one) two take many times as long as one.
+ONE_THREAD = "import os, sys; os.cpu_count = lambda: 1; from proxy.demo.llama import main; main(sys.argv[1])"
+
 
 @pytest.fixture(scope="session")
 def model_path() -> Path:
@@ -29,7 +33,7 @@ def model_path() -> Path:
 def model_server(model_path: Path) -> Iterator[str]:
     """The URL of llama.cpp's own server."""
     with subprocess.Popen(
-        [sys.executable, "-m", "proxy.demo.llama", str(model_path)],
+        [sys.executable, "-c", ONE_THREAD, str(model_path)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
