@@ -22,6 +22,8 @@ RawHeaders: TypeAlias = Sequence[tuple[bytes, bytes]]
 PSEUDONYM: Final = b"logprob-proxy"
 COERCED: Final = (b"X-Logprob-Proxy", b"coerced")
 """Says that the request was mended on its way."""
+CONFIDENCE: Final = b"X-Confidence"
+"""Asks for the member `confidence`, and carries it for clients that drop members they do not know."""
 CHUNKED: Final = -1
 """A length that is not known when the head leaves."""
 
@@ -123,7 +125,8 @@ def request_head(
 ) -> bytes:
     """The head for the upstream. `length`: of the body, CHUNKED, or None for no body at all.
 
-    `identity` asks for an answer without content coding, since what is coded cannot be edited.
+    `identity`: the answer is to be edited, so it is asked for without content coding, and what asks the proxy for
+    something stays here.
     """
     fields: list[tuple[bytes, bytes]] = []
     hosted = measured = coded = False
@@ -141,7 +144,7 @@ def request_head(
             if not coded:
                 fields.append((name, b"identity"))
             coded = True
-        elif low != b"expect":
+        elif low != b"expect" and not (identity and low == b"x-confidence"):
             fields.append((name, value))
     if not hosted:
         fields.insert(0, (b"Host", host))

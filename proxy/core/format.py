@@ -75,6 +75,9 @@ class Place:
     """Member of the choice's object and the value it must have, where objects of several types stand side by side."""
     end: Path = ()
     """Member that says the choice ended: neither null nor false nor empty."""
+    confidence: bool = False
+    """The member `confidence` stands here: as the last one of the choice's object, once the choice has ended or, where
+    nothing says so, once there is text."""
     late: bool = False
     """In a stream the text comes only at the end, all at once."""
 
@@ -120,6 +123,9 @@ class Format:
     switch: Mapping[Path, object] = field(default_factory=dict)
     """Request members that turn logprobs on, with their values; `TOP` stands for how many alternatives, a tuple for
     members that a list must have."""
+    hidden: tuple[tuple[Path, bytes], ...] = ()
+    """What answers hold only because logprobs were asked for, from the root, and how "not asked" is written there:
+    `null`, `[]`, or nothing where it is left out."""
     legacy: tuple[Path, Path] | None = None
     """(switch, number): a number where the switch stands is the older spelling of both (`logprobs: 5`)."""
     echo: Path = ()

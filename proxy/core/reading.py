@@ -5,7 +5,7 @@ quicker. Both walk the same places with the same shapes.
 """
 
 import re
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, Protocol
@@ -32,6 +32,8 @@ class Sighting:
     blind: bool = True
     """Nothing stands where the format keeps text."""
     ended: bool = False
+    owner: Value | None = field(default=None, compare=False)
+    """The choice's object."""
     unknown: int = 0
     """Slots that held something no shape fits."""
 
@@ -63,21 +65,29 @@ class Quick(Protocol):
     ) -> tuple[list[Token], list[Edit], int] | None: ...
 
 
+Hide = Callable[[bytes, object], list[Edit]]
+"""`hiding.hider`: the edits that take out of an answer what only the proxy asked for."""
 _RUN: Final = 16
 """Located elements read between two pauses: a millisecond or so at 20 alternatives each."""
 
 
-def read(text: bytes, fmt: Format, *, flat: bool = False) -> Reading:
-    """Read one payload exactly. `flat`: what is inserted may hold no line end. Raises ScanError."""
+def read(text: bytes, fmt: Format, *, flat: bool = False, hide: Hide | None = None) -> Reading:
+    """Read one payload exactly. `flat`: what is inserted may hold no line end. `hide`: in place of inserting, the edits
+    write "not asked". Raises ScanError."""
     result = None
-    for result in read_slices(text, fmt, flat=flat):  # noqa: B007 - the last one is the reading
+    for result in read_slices(text, fmt, flat=flat, hide=hide):  # noqa: B007 - the last one is the reading
         pass
     assert result is not None
     return result
 
 
 def read_slices(
-    text: bytes, fmt: Format, *, flat: bool = False, quick: Quick | None = None
+    text: bytes,
+    fmt: Format,
+    *,
+    flat: bool = False,
+    quick: Quick | None = None,
+    hide: Hide | None = None,
 ) -> Generator[Reading | None, None, None]:
     """`read` with pauses: yields None between slices of a few ms, the Reading last. `quick` is tried on each located
     element first."""
@@ -98,6 +108,8 @@ def read_slices(
     edits = edits_of(text, marks, flat=flat)
     reading.edits += edits
     reading.insertions += len(edits)
+    if hide is not None:
+        reading.edits, reading.insertions = hide(text, root), 0
     reading.loose = scanner.loose
     yield reading
 
@@ -177,7 +189,7 @@ def walk(root: object, fmt: Format, reading: Reading) -> list[Visit]:
         for place, branches in _trees(fmt):
             if place.when and top.get(place.when[0]) != place.when[1]:
                 continue
-            for owner, positions in _choices(top, place.path):
+            for owner, positions in objects_at(top, place.path):
                 if place.of and owner.get(place.of[0]) != place.of[1]:
                     continue
                 ended = bool(place.end) and bool(_at(owner, place.end))
@@ -185,6 +197,8 @@ def walk(root: object, fmt: Format, reading: Reading) -> list[Visit]:
                     continue
                 sighting = Sighting(place, (rank, *_key(place, owner, top, positions)), ended=ended)
                 sighting.blind = bool(place.texts) or silent
+                if place.confidence:
+                    sighting.owner = owner
                 before = len(visits)
                 _look(owner, branches, sighting, visits)
                 if ended or place.texts or len(visits) > before:
@@ -253,7 +267,7 @@ def _branch(root: _Branch, path: Path) -> _Branch:
     return root
 
 
-def _choices(
+def objects_at(
     value: object, path: Path, positions: tuple[int, ...] = ()
 ) -> Iterable[tuple[Value, tuple[int, ...]]]:
     """The objects at `path`, each with its array positions."""
@@ -263,7 +277,7 @@ def _choices(
             return [
                 found
                 for index, item in enumerate(items)
-                for found in _choices(item, path[depth + 1 :], (*positions, index))
+                for found in objects_at(item, path[depth + 1 :], (*positions, index))
             ]
         if not isinstance(value, dict):
             return ()
@@ -306,6 +320,8 @@ def plan(fmt: Format) -> Plan:
     for place in fmt.places:
         if place.when:
             _grow(tree, place.when[:1], {})
+        if place.confidence:
+            _grow(tree, (*place.path, "confidence"), {})
         if place.of:
             _grow(tree, (*place.path, place.of[0]), {})
         if place.end:
@@ -322,6 +338,8 @@ def plan(fmt: Format) -> Plan:
                 _grow(tree, place.path + slot.path, ALL if whole else shape.plan)
                 for member in shape.beside(slot.path[-1]):
                     _grow(tree, (*place.path, *slot.path[:-1], member), ALL)
+    for path, _ in fmt.hidden:
+        _grow(tree, path, {})
     return {**tree, EACH: tree}
 
 
@@ -369,6 +387,21 @@ def insertion(
     if flat:
         gap, colon = _flatten(gap), _flatten(colon)
     return Edit(end, end, b"," + gap + b'"' + name.encode() + b'"' + colon + written)
+
+
+def last_member(text: bytes, owner: Obj, name: str, written: bytes, *, flat: bool) -> Edit:
+    """One member behind the last one of an object that has members, spaced as its first."""
+    first = min(owner.spans.values())
+    before = text[max(0, first.key_start - 256) : first.key_start]
+    gap = before[len(before.rstrip(_WHITE)) :]
+    colon = text[first.key_end : first.start]
+    if flat:
+        gap, colon = _flatten(gap), _flatten(colon)
+    at = len(text[: owner.end].rstrip(_WHITE))
+    return Edit(at, at, b'%b%b"%b"%b%b' % (b",", gap, name.encode(), colon, written))
+
+
+_WHITE: Final = b" \t\n\r"
 
 
 def _flatten(white: bytes) -> bytes:

@@ -4,16 +4,18 @@ Law: only the logprob parameters are judged. What cannot be judged (no JSON obje
 mark) goes upstream as it came; the upstream has its own words for it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import cast
+from typing import Final
 
 import orjson
 
-from proxy.core.edits import Edit
-from proxy.core.format import TOP, Format, Kind, Path, Rule
+from proxy.core import confidence
+from proxy.core.asking import coerced, switch_on, without
+from proxy.core.confidence import Wanted, WishError
+from proxy.core.edits import apply
+from proxy.core.format import Format, Kind, Path, Rule
 from proxy.core.problem import REFUSALS, Problem
-from proxy.core.scan import ALL, Obj, ScanError, scan
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +56,26 @@ class Ask:
     echo: bool = False
     prompt_chars: int | None = None
     """Length of a prompt given as one string, in characters; None where it is unknown."""
-    edits: tuple[Edit, ...] = ()
-    """To be made on the request before it is forwarded: it was coerced."""
+    forward: bytes | None = None
+    """The request to forward, where it is not the one that came."""
+    coerced: bool = False
+    """A legacy spelling was mended in it."""
+    confidence: Wanted | None = None
+    """The answer shall carry the member `confidence`."""
+    plain: bytes | None = None
+    """The request without the logprobs that the proxy asked for by itself. The client did not ask, so it does not see
+    them: they are hidden in the answer."""
+    absent: bool = False
+    """The upstream leaves "not asked" out, where others write null."""
+    refused: bool = False
+    """The upstream refused the logprobs that the proxy asked for, so it was asked again without."""
 
 
 UNJUDGED = Ask(judged=False)
+
+_TOP_FOR_FIGURES: Final = 5
+"""Alternatives that the proxy asks for by itself: enough for margins and a bound on entropy."""
+_TOP_FOR_LABELS: Final = 20
 
 _WORDS = {
     str: "a string",
@@ -78,11 +95,12 @@ def judge(
     variables: Mapping[str, str] | None = None,
     *,
     validation: str = "strict",
+    header: bytes | None = None,
 ) -> Problem | Ask:
     """Judge one request body: a Problem to answer with, or the Ask to go on with. Never raises on any body.
 
     `variables` are the route's own (`{model}`). `validation`: `strict`; `coerce`, which mends the legacy spelling and
-    refuses the rest; or `off`, which refuses nothing.
+    refuses the rest; or `off`, which refuses nothing. `header`: the value of X-Confidence.
     """
     try:
         request = orjson.loads(body)
@@ -94,9 +112,8 @@ def judge(
         (".".join(rule.param), profile.rules.get((fmt.name, ".".join(rule.param)), rule))
         for rule in fmt.rules
     ]
-    edits: tuple[Edit, ...] = ()
-    if validation == "coerce":
-        edits = _coerced(body, request, fmt, dict(rules))
+    forward = _coerced(body, request, fmt, dict(rules)) if validation == "coerce" else body
+    mended = forward is not body
     top = None
     for name, rule in rules:
         value = _at(request, rule.param)
@@ -105,45 +122,68 @@ def judge(
                 return replace(problem, status=REFUSALS.get(profile.envelope or fmt.envelope, problem.status))
         if Kind.INTEGER in rule.kinds and type(value) is int:
             top = value
+    try:
+        wanted = _wanted(request, header, fmt)
+    except WishError as wrong:
+        return Problem(400, str(wrong), param=wrong.param, code="invalid_value", reason="confidence")
+    if confidence.MEMBER in request and _takes_confidence(fmt):
+        forward = apply(forward, without(forward, confidence.MEMBER))
+    asked = any(on(_at(request, path)) for path, on in fmt.asked)
+    plain = None
+    if wanted is not None and not asked:
+        plain = forward
+        most = _most(rule for _, rule in rules)
+        top = min(_TOP_FOR_LABELS if wanted.labels else _TOP_FOR_FIGURES, most)
+        forward = apply(forward, switch_on(forward, fmt, profile.switch, top))
     prompt = _at(request, fmt.prompt) if fmt.prompt else None
     model, stream = request.get("model"), request.get("stream")
     return Ask(
-        asked=any(on(_at(request, path)) for path, on in fmt.asked),
+        asked=asked or plain is not None,
         stream=stream if type(stream) is bool else None,
         model=model if type(model) is str else (variables or {}).get("model"),
         top=top,
         echo=bool(fmt.echo) and _at(request, fmt.echo) is True,
         prompt_chars=len(prompt) if type(prompt) is str else None,
-        edits=edits,
+        forward=forward if forward is not body else None,
+        coerced=mended,
+        confidence=wanted,
+        plain=plain,
+        absent=profile.absent == "absent",
     )
 
 
-def _coerced(
-    body: bytes, request: dict[str, object], fmt: Format, rules: Mapping[str, Rule]
-) -> tuple[Edit, ...]:
-    """The edits that spell a legacy number as switch and number; `request` is changed alike, and judged afterwards.
+def _takes_confidence(fmt: Format) -> bool:
+    return bool(fmt.switch) and any(place.confidence for place in fmt.places)
+
+
+def _wanted(request: dict[str, object], header: bytes | None, fmt: Format) -> Wanted | None:
+    """The wish in the member, else in the header. Raises WishError."""
+    if not _takes_confidence(fmt):
+        return None
+    if confidence.MEMBER in request:
+        return confidence.parse(request[confidence.MEMBER])
+    return confidence.parse_header(header) if header is not None else None
+
+
+def _coerced(body: bytes, request: dict[str, object], fmt: Format, rules: Mapping[str, Rule]) -> bytes:
+    """The body with a legacy number spelled as switch and number; `request` is changed alike, and judged afterwards.
 
     Nothing is mended where the upstream takes the number as it is, or where both are given."""
     if fmt.legacy is None:
-        return ()
+        return body
     (switch,), (number,) = fmt.legacy
     value = request.get(switch)
     if type(value) is not int or request.get(number) is not None or Kind.INTEGER in rules[switch].kinds:
-        return ()
-    there = scan(body, ALL)
-    if not isinstance(there, Obj):
-        return ()
-    span = there.spans[switch]
-    edits = [Edit(span.start, span.end, b"true")]
-    if number in there:
-        old = there.spans[number]
-        edits.append(Edit(old.start, old.end, orjson.dumps(value)))
-    else:
-        colon = body[span.key_end : span.start]
-        comma = b", " if colon.endswith(b" ") else b","
-        edits.append(Edit(span.end, span.end, b'%b"%b"%b%d' % (comma, number.encode(), colon, value)))
+        return body
+    mended = apply(body, coerced(body, switch, number, value))
     request[switch], request[number] = True, value
-    return tuple(edits)
+    return mended
+
+
+def _most(rules: Iterable[Rule]) -> int:
+    """The most alternatives that may be asked for."""
+    highest = [rule.high for rule in rules if Kind.INTEGER in rule.kinds and rule.high is not None]
+    return min(highest, default=_TOP_FOR_LABELS)
 
 
 def _at(value: object, path: Path) -> object:
@@ -202,46 +242,3 @@ def _check(request: object, rule: Rule, name: str, value: object, profile: Profi
 def _problem(message: str, param: str, code: str | None, reason: str, profile: Profile) -> Problem:
     hint = f" (logprob-proxy profile '{profile.name}'; --profile changes it)"
     return Problem(400, message + hint, param=param, code=code, reason=reason)
-
-
-def switch_on(body: bytes, fmt: Format, profile: Profile, top: int) -> list[Edit]:
-    """The edits that make a request ask for logprobs with `top` alternatives; every other byte stays.
-
-    Members that are there get the value, missing ones come first. Raises ScanError where the body is no JSON object.
-    """
-    request = scan(body, ALL)
-    if not isinstance(request, Obj):
-        raise ScanError("the request is no JSON object")
-    wanted: dict[str, object] = {}
-    for path, default in fmt.switch.items():
-        value = profile.switch.get((fmt.name, ".".join(path)), default)
-        if value is None:
-            continue
-        level = wanted
-        for name in path[:-1]:
-            level = cast("dict[str, object]", level.setdefault(name, {}))
-        level[path[-1]] = top if value is TOP else value
-    edits: list[Edit] = []
-    _set(body, body.index(b"{") + 1, request, wanted, edits)
-    return edits
-
-
-def _set(body: bytes, inside: int, there: Obj, wanted: dict[str, object], edits: list[Edit]) -> None:
-    """Edits that give an object, whose inside begins at `inside`, the members wanted."""
-    missing = []
-    for name, value in wanted.items():
-        if name not in there:
-            missing.append(orjson.dumps(name) + b":" + orjson.dumps(value))
-            continue
-        span, old = there.spans[name], there[name]
-        if isinstance(value, dict) and isinstance(old, Obj):
-            _set(body, span.start + 1, old, value, edits)
-        elif isinstance(value, tuple) and isinstance(old, list):
-            more = [orjson.dumps(item) for item in value if item not in old]
-            if more:
-                comma = b"," if old else b""
-                edits.append(Edit(span.start + 1, span.start + 1, b",".join(more) + comma))
-        elif old is not value and (type(old) is not type(value) or old != value):
-            edits.append(Edit(span.start, span.end, orjson.dumps(value)))
-    if missing:
-        edits.append(Edit(inside, inside, b",".join(missing) + (b"," if there else b"")))

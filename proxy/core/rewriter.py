@@ -5,13 +5,17 @@ Law: fail open. Whatever cannot be read passes as it came and is counted; no fau
 
 from collections.abc import Generator
 
+import orjson
+
+from proxy.core.confidence import MEMBER
 from proxy.core.edits import Edit, apply
 from proxy.core.format import Format
 from proxy.core.framing import Frame, framer
-from proxy.core.reading import Reading, read, read_slices
+from proxy.core.hiding import hider
+from proxy.core.reading import Reading, last_member, read, read_slices
 from proxy.core.report import Report
 from proxy.core.request import UNJUDGED, Ask
-from proxy.core.scan import ScanError
+from proxy.core.scan import Obj, ScanError
 from proxy.core.scan_fast import MAX_BYTES, fast, fast_items
 from proxy.core.tally import Tally
 
@@ -39,6 +43,11 @@ class Rewriter:
         )
         self._flat = framing != "whole"
         self._tally = Tally(fmt, ask)
+        self._ask = ask
+        self._hide = hider(fmt, absent=ask.absent) if ask.plain is not None else None
+        self._exact = ask.confidence is not None or self._hide is not None
+        """Where more is edited than probabilities, positions of all members are needed."""
+        self._told: dict[tuple[object, ...], dict[str, object]] = {}
         self._clean = True
         self._read = 0
         self._unread = 0
@@ -58,6 +67,11 @@ class Rewriter:
         """Bytes fed and not given back."""
         framed = self._framer.held if self._framer else 0
         return framed + sum(len(frame.raw) for frame in self._frames) + sum(map(len, self._queue))
+
+    @property
+    def told(self) -> dict[tuple[object, ...], dict[str, object]]:
+        """The member `confidence` by choice, as it stands in the answer."""
+        return self._told
 
     @property
     def report(self) -> Report:
@@ -120,7 +134,9 @@ class Rewriter:
                     self._tally.report.fail(frame.failure)
                 out.append(frame.raw)
             elif len(frame.payload) > MAX_BYTES:
-                self._work = read_slices(frame.payload, self._format, flat=self._flat, quick=fast_items)
+                self._work = read_slices(
+                    frame.payload, self._format, flat=self._flat, quick=fast_items, hide=self._hide
+                )
                 self._frames = frames[index:]
                 break
             else:
@@ -132,26 +148,28 @@ class Rewriter:
             self._tally.report.ended = self._tally.report.ended or bool(bare)
             return frame.raw
         try:
-            reading = fast(payload, self._format, flat=self._flat)
+            reading = None if self._exact else fast(payload, self._format, flat=self._flat)
             if reading is None:
-                reading = read(payload, self._format, flat=self._flat)
+                reading = read(payload, self._format, flat=self._flat, hide=self._hide)
             return self._write(frame, reading)
         except Exception as fault:  # noqa: BLE001 - law 2
             return self._refuse(frame, fault)
 
     def _write(self, frame: Frame, reading: Reading) -> bytes:
-        """The frame with the reading's edits; only then is it counted."""
+        """The frame with the reading's edits."""
+        report = self._tally.report
+        whole = not self._flat and frame.lines == _UNMOVED
+        for sighting in reading.sightings:
+            self._tally.take(sighting, whole=whole)
         edits = reading.edits
+        if self._ask.confidence is not None and frame.payload is not None:
+            edits = edits + self._confidence(frame.payload, reading)
         if not edits:
             out = frame.raw
         elif len(frame.lines) == 1:
             out = apply(frame.raw, edits, frame.lines[0][1])
         else:
             out = apply(frame.raw, _moved(edits, frame.lines))
-        report = self._tally.report
-        whole = not self._flat and frame.lines == _UNMOVED
-        for sighting in reading.sightings:
-            self._tally.take(sighting, whole=whole)
         report.annotated += reading.insertions
         if reading.loose:
             report.fail("invalid_json")
@@ -160,6 +178,21 @@ class Rewriter:
         report.in_band_error = report.in_band_error or reading.error
         self._read += 1
         return out
+
+    def _confidence(self, payload: bytes, reading: Reading) -> list[Edit]:
+        """The member `confidence` for each choice that this payload ends."""
+        edits = []
+        for sighting in reading.sightings:
+            place, owner = sighting.place, sighting.owner
+            if not isinstance(owner, Obj) or MEMBER in owner:
+                continue
+            if not (sighting.ended if place.end else any(text for _, text in sighting.texts)):
+                continue
+            told = self._tally.confidence(sighting.key)
+            if told is not None:
+                self._told[sighting.key] = told
+                edits.append(last_member(payload, owner, MEMBER, orjson.dumps(told), flat=self._flat))
+        return edits
 
     def _refuse(self, frame: Frame, fault: Exception) -> bytes:
         if not isinstance(fault, ScanError):
@@ -176,8 +209,11 @@ _UNMOVED = ((0, 0),)
 
 def _moved(edits: list[Edit], lines: tuple[tuple[int, int], ...]) -> list[Edit]:
     """Edits on a payload of several lines as edits on the frame around it."""
-    moved = []
-    for start, end, data in edits:
-        by = next(raw - at for at, raw in reversed(lines) if at <= start)
-        moved.append(Edit(start + by, end + by, data))
-    return moved
+
+    def offset(at: int) -> int:
+        return next(raw - begin for begin, raw in reversed(lines) if begin <= at)
+
+    # What is replaced may end in a later line; its last byte tells which.
+    return [
+        Edit(start + offset(start), end + offset(max(start, end - 1)), data) for start, end, data in edits
+    ]

@@ -39,10 +39,12 @@ class Span(NamedTuple):
 class Obj(dict[str, object]):
     """A JSON object; `spans` by member name, `pairs` every member as written, duplicates included."""
 
-    __slots__ = ("pairs", "spans")
+    __slots__ = ("end", "pairs", "spans")
 
     def __init__(self) -> None:
         super().__init__()
+        self.end = 0
+        """Where its closing brace stands."""
         self.spans: dict[str, Span] = {}
         self.pairs: list[tuple[Span, object]] = []
 
@@ -163,6 +165,7 @@ class Scanner:
         found = Obj()
         pos = _ws(self.text, pos + 1)
         if self.text[pos : pos + 1] == b"}":
+            found.end = pos
             return found, pos + 1
         while True:
             name, key_start, key_end, start = self._key(pos)
@@ -176,6 +179,7 @@ class Scanner:
             pos = _ws(self.text, end)
             mark = self.text[pos : pos + 1]
             if mark == b"}":
+                found.end = pos
                 return found, pos + 1
             if mark != b",":
                 raise ScanError(f"expected ',' or '}}' at byte {pos}")
@@ -218,6 +222,7 @@ class Scanner:
         close = b"}" if head == b"{" else b"]"
         pos = _ws(text, pos + 1)
         if text[pos : pos + 1] == close:
+            obj.end = pos
             return (obj if head == b"{" else array), pos + 1
         while True:
             if head == b"{":
@@ -232,6 +237,7 @@ class Scanner:
             pos = _ws(text, end)
             mark = text[pos : pos + 1]
             if mark == close:
+                obj.end = pos
                 return (obj if head == b"{" else array), pos + 1
             if mark != b",":
                 raise ScanError(f"expected ',' or '{close.decode()}' at byte {pos}")

@@ -8,6 +8,7 @@ from array import array
 from typing import Final
 
 from proxy.core.alignment import Aligner, Placed, Texts, over_whole
+from proxy.core.confidence import tell
 from proxy.core.figures import Figures, status_of
 from proxy.core.format import Counting, Format
 from proxy.core.reading import Sighting
@@ -17,6 +18,8 @@ from proxy.core.tokens import Part, Token
 
 _NOT_COUNTED: Final = frozenset({Part.PROMPT, Part.AGGREGATE})
 _MAX_CHOICES: Final = 1024
+_MAX_KEPT: Final = 1 << 15
+"""Tokens of one answer that are kept for fields and labels."""
 _SAME_NULL: Final = 1e300
 """Stands for null where logprobs are compared, since NaN equals nothing."""
 
@@ -24,10 +27,15 @@ _SAME_NULL: Final = 1e300
 class _Choice:
     """What is remembered of one choice while its answer passes."""
 
-    __slots__ = ("aligner", "counted", "report", "text_length")
+    __slots__ = ("aligner", "counted", "kept", "kept_text", "report", "text_length", "tools")
 
     def __init__(self, key: tuple[object, ...], *, late: bool) -> None:
         self.report = ChoiceReport(key, Figures())
+        self.kept: list[Token] | None = None
+        """The answer's tokens, where fields or labels are wanted and they are not too many."""
+        self.kept_text: list[str] = []
+        self.tools = False
+        """A tool was called."""
         self.aligner = Aligner(late=late)
         self.counted = array("d")
         """Logprobs counted so far, only where the format repeats tokens."""
@@ -57,6 +65,10 @@ class Tally:
                 return
             choice = self._choices[sighting.key] = _Choice(sighting.key, late=sighting.place.late)
             self.report.choices.append(choice.report)
+            wanted = self._ask.confidence
+            if wanted is not None:
+                choice.report.figures.threshold = wanted.threshold
+                choice.kept = [] if wanted.keeps_tokens else None
         choice.report.ended = choice.report.ended or sighting.ended
         choice.report.text = choice.report.text or any(
             part is Part.ANSWER and text for part, text in sighting.texts
@@ -86,14 +98,32 @@ class Tally:
             placed += parts
         else:
             placed += choice.aligner.feed(answer, texts)
+        if self._ask.confidence is not None:
+            choice.tools = choice.tools or any(part is Part.TOOL for part, _ in sighting.texts)
+            choice.kept_text += [text for part, text in texts if part is Part.ANSWER and text]
         self._count(choice, placed)
+
+    def confidence(self, key: tuple[object, ...]) -> dict[str, object] | None:
+        """What is to be told of one choice, as far as it has come; None where nothing was seen of it or wanted."""
+        choice, wanted = self._choices.get(key), self._ask.confidence
+        if choice is None or wanted is None:
+            return None
+        self._settle(choice)
+        reason = "tool_call" if choice.tools else "upstream_sent_none"
+        if self._ask.refused:
+            reason = "refused_by_upstream"
+        text = "".join(choice.kept_text).encode("utf-8", "surrogatepass")
+        return tell(wanted, choice.report.figures, reason, choice.kept, text)
+
+    def _settle(self, choice: _Choice) -> None:
+        self._count(choice, choice.aligner.close())
+        figures = choice.report.figures
+        figures.aligned = figures.aligned and choice.aligner.aligned
 
     def close(self) -> Report:
         """The Report, with tokens that still wait for their text settled."""
         for choice in self._choices.values():
-            self._count(choice, choice.aligner.close())
-            figures = choice.report.figures
-            figures.aligned = figures.aligned and choice.aligner.aligned
+            self._settle(choice)
         return self.report
 
     def _new(self, choice: _Choice, sighting: Sighting, tokens: list[Token]) -> tuple[list[Token], Texts]:
@@ -135,6 +165,12 @@ class Tally:
             [(part, text[max(0, length - start) :] if text else text) for part, text in texts],
         )
 
+    def _keep(self, choice: _Choice, token: Token) -> None:
+        assert choice.kept is not None
+        choice.kept.append(token)
+        if len(choice.kept) > _MAX_KEPT:
+            choice.kept = None
+
     def _count(self, choice: _Choice, placed: Placed) -> None:
         counts, scored = self.report.status_counts, self.report.scored
         figures = choice.report.figures
@@ -142,6 +178,8 @@ class Tally:
             logprob = token.logprob
             if part is Part.ANSWER:
                 name, status = "answer", figures.count(token)
+                if choice.kept is not None:
+                    self._keep(choice, token)
                 if figures.last_margin is not None:
                     self.report.margins.append(figures.last_margin)
             elif part is Part.REASONING:

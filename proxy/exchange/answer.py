@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from proxy import headers, logs
+from proxy.core import confidence
 from proxy.core import framing as framings
 from proxy.core.format import Format
 from proxy.core.problem import Problem
@@ -26,6 +28,8 @@ from proxy.exchange.silence import Silence
 from proxy.upstream import Connection, Fault, Head
 
 _CLEAN = "clean"
+_REFUSED: Final = frozenset({400, 403, 422})
+"""How upstreams refuse logprobs: OpenAI and most with 400, some deployments with 403 (deepeval#2184), TGI with 422."""
 
 
 @dataclass(slots=True)
@@ -42,8 +46,16 @@ class Answer:
     """Takes the upstream's answer (Sink) and the client's moods (Listener)."""
 
     def __init__(
-        self, shared: Shared, client: ClientConnection, wanted: Wanted, *, closing: Callable[[], bool]
+        self,
+        shared: Shared,
+        client: ClientConnection,
+        wanted: Wanted,
+        *,
+        closing: Callable[[], bool],
+        again: Callable[[], None],
     ) -> None:
+        self._again: Callable[[], None] | None = again
+        """Asks the upstream once more, without what only the proxy wanted."""
         self._shared = shared
         self._client = client
         self._wanted = wanted
@@ -131,7 +143,12 @@ class Answer:
         self._head = head
         self.status = head.status
         self.head_at = self._loop.time()
-        if self._wanted.ask.edits:
+        if self._wanted.ask.plain is not None and head.status in _REFUSED and self._again is not None:
+            # Perhaps it is the logprobs, which only the proxy wanted: once more without, and that answer counts.
+            again, self._again, self._upstream = self._again, None, None
+            again()
+            return
+        if self._wanted.ask.coerced:
             self.message.added.append(headers.COERCED)
         self.silence.watch(self._shared.settings.idle_timeout)
         framing = self._framing(head)
@@ -244,6 +261,8 @@ class Answer:
     def _emit(self, out: bytes, *, more: bool = False) -> None:
         last = self._end is not None and not more
         whole = self._end == _CLEAN
+        if last and not self.message.begun and self._edit is not None and (told := self._edit.told):
+            self.message.added.append((headers.CONFIDENCE, confidence.header(told)))
         self.message.put(out, last=last, whole=whole)
         if self.first_at is None and self.bytes_in and self.message.begun:
             self.first_at = self._loop.time()

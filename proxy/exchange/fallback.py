@@ -24,6 +24,8 @@ class Rewriting(Protocol):
     def held(self) -> int: ...
     @property
     def report(self) -> Report: ...
+    @property
+    def told(self) -> dict[tuple[object, ...], dict[str, object]]: ...
     def feed(self, data: bytes) -> bytes: ...
     def step(self) -> bytes: ...
     def end(self, *, clean: bool = True) -> bytes: ...
@@ -50,6 +52,11 @@ class Fallback:
     @property
     def held(self) -> int:
         return self._held
+
+    @property
+    def told(self) -> list[dict[str, object]]:
+        """The member `confidence` of each choice that has ended."""
+        return [] if self.raw else list(self._rewriter.told.values())
 
     def report(self) -> Report:
         """What the rewriter knows. Asked for once, at the end."""

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import replace
 from typing import cast
 
 from aiohttp import web
 
 from proxy import headers, logs
 from proxy.core import request as rules
-from proxy.core.edits import apply
 from proxy.core.problem import Problem
 from proxy.core.report import Outcome, Report
 from proxy.core.request import UNJUDGED, Ask
@@ -43,13 +43,14 @@ class Exchange:
         self._route = Route(b"", None, {})
         self._wanted = Wanted(self._request.method, self._request.http10)
         self._unjudged = False
-        self._answer = Answer(shared, self._client, self._wanted, closing=self._closing)
+        self._answer = Answer(shared, self._client, self._wanted, closing=self._closing, again=self._again)
         self._task: asyncio.Task[None] | None = None
         self._upstream: Connection | None = None
         self._sent = False
         """The whole request is with the upstream."""
         self._body_held = 0
         self._upload: asyncio.Task[None] | None = None
+        """Sends the body, or everything once more."""
         self._error: str | None = None
 
     async def run(self) -> Sent:
@@ -133,14 +134,19 @@ class Exchange:
         if isinstance(verdict, Problem):
             return verdict, True
         self._wanted.ask = verdict
-        return apply(body, verdict.edits) if verdict.edits else body, True
+        return body if verdict.forward is None else verdict.forward, True
 
     def _judge(self, body: bytes) -> Problem | Ask:
         assert self._route.format is not None
         validation = self._shared.settings.validation
         try:
             return rules.judge(
-                body, self._route.format, self._shared.profile, self._route.variables, validation=validation
+                body,
+                self._route.format,
+                self._shared.profile,
+                self._route.variables,
+                validation=validation,
+                header=headers.first(self._request.headers, b"x-confidence"),
             )
         except Exception as fault:  # noqa: BLE001  # law 2: what cannot be judged goes upstream as it came
             logs.get().error("judging failed, the request passes unjudged", exc_info=fault)
@@ -187,6 +193,25 @@ class Exchange:
             self._answer.fail(fault.problem)
         except ConnectionError:
             pass  # the answer hears of it by itself, and may have come before
+
+    def _again(self) -> None:
+        """The upstream refused what only the proxy asked for: ask as the client did."""
+        ask = self._wanted.ask
+        assert ask.plain is not None
+        self._wanted.ask = replace(ask, plain=None, refused=True)
+        if self._upstream is not None:
+            self._shared.pool.release(self._upstream, reusable=False)
+            self._upstream = None
+        self._upload = tasks.spawn(self._ask_again(ask.plain), "asked again")
+
+    async def _ask_again(self, body: bytes) -> None:
+        try:
+            self._upstream = await self._shared.pool.acquire()
+        except ConnectError as fault:
+            self._answer.fault = fault.kind
+            self._answer.fail(refusals.UPSTREAM[fault.kind])
+            return
+        self._send(self._upstream, body, whole=True)
 
     def _hold(self, by: int) -> None:
         self._body_held += by

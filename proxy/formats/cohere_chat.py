@@ -16,6 +16,7 @@ FORMAT = Format(
         Place(
             path=(),
             end=("finish_reason",),
+            confidence=True,
             slots=(Slot(("logprobs",), (RUNS,)),),
             texts=(
                 Text(("message", "content", "[]", "text")),
@@ -29,5 +30,6 @@ FORMAT = Format(
     ),
     rules=(Rule(("logprobs",), (Kind.BOOLEAN,)),),
     asked=((("logprobs",), is_true),),
+    hidden=((("logprobs",), b""),),
     switch={("logprobs",): True},
 )

@@ -19,6 +19,7 @@ FORMAT = Format(
             path=("candidates", "[]"),
             key=("index",),
             end=("finishReason",),
+            confidence=True,
             slots=(
                 Slot(("avgLogprobs",), (Number("avgLogprobs", "avgProbability"),), Part.AGGREGATE),
                 Slot(
@@ -47,5 +48,6 @@ FORMAT = Format(
         ),
     ),
     asked=((("generationConfig", "responseLogprobs"), is_true),),
+    hidden=((("candidates", "[]", "logprobsResult"), b""),),
     switch={("generationConfig", "responseLogprobs"): True, ("generationConfig", "logprobs"): TOP},
 )

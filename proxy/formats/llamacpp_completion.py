@@ -17,6 +17,7 @@ FORMAT = Format(
             path=(),
             key=("index",),
             end=("stop",),
+            confidence=True,
             slots=(Slot(("completion_probabilities",), (OBJECTS,)),),
             texts=(Text(("content",)),),
         ),
@@ -27,5 +28,6 @@ FORMAT = Format(
         Rule(("post_sampling_probs",), (Kind.BOOLEAN,)),
     ),
     asked=((("n_probs",), is_true),),
+    hidden=((("completion_probabilities",), b""),),
     switch={("n_probs",): TOP},
 )

@@ -16,6 +16,7 @@ FORMAT = Format(
         Place(
             path=(),
             end=("done",),
+            confidence=True,
             slots=(Slot(("logprobs",), (OBJECTS,)),),
             texts=(
                 Text(("message", "content")),
@@ -33,5 +34,6 @@ FORMAT = Format(
         Rule(("top_logprobs",), (Kind.INTEGER,), 0, 20),
     ),
     asked=((("logprobs",), is_true),),
+    hidden=((("logprobs",), b""),),
     switch={("logprobs",): True, ("top_logprobs",): TOP},
 )

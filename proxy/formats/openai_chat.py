@@ -25,6 +25,7 @@ FORMAT = Format(
             path=("choices", "[]"),
             key=("index",),
             end=("finish_reason",),
+            confidence=True,
             slots=(
                 Slot(("logprobs", "content"), (_TOKENS,)),
                 Slot(("logprobs", "refusal"), (_TOKENS,), Part.REFUSAL),
@@ -57,5 +58,6 @@ FORMAT = Format(
     ),
     asked=((("logprobs",), is_true),),
     legacy=(("logprobs",), ("top_logprobs",)),
+    hidden=((("choices", "[]", "logprobs"), b"null"),),
     switch={("logprobs",): True, ("top_logprobs",): TOP},
 )

@@ -19,6 +19,7 @@ FORMAT = Format(
             path=("choices", "[]"),
             key=("index",),
             end=("finish_reason",),
+            confidence=True,
             slots=(
                 Slot(("logprobs", "token_logprobs"), (PARALLEL,)),
                 Slot(("logprobs", "content"), (_TOKENS,)),
@@ -37,6 +38,7 @@ FORMAT = Format(
     ),
     rules=(Rule(("logprobs",), (Kind.INTEGER,), 0, 5),),
     asked=((("logprobs",), is_number),),
+    hidden=((("choices", "[]", "logprobs"), b"null"),),
     switch={("logprobs",): TOP},
     echo=("echo",),
     prompt=("prompt",),

@@ -20,7 +20,7 @@ FORMAT = Format(
         Place((), _SLOTS, (Text(("delta",)),), _KEY, when=("type", "response.output_text.delta")),
         Place((), _SLOTS, _TEXTS, _KEY, Counting.SNAPSHOT, when=("type", "response.output_text.done")),
         *(
-            Place(path, _SLOTS, _TEXTS, key, Counting.SNAPSHOT, of=("type", "output_text"))
+            Place(path, _SLOTS, _TEXTS, key, Counting.SNAPSHOT, of=("type", "output_text"), confidence=True)
             for path, key in (
                 (("part",), _KEY),
                 (("item", "content", "[]"), ("output_index", 0)),
@@ -34,5 +34,15 @@ FORMAT = Format(
     id=(("id",), ("response", "id")),
     rules=(Rule(("top_logprobs",), (Kind.INTEGER,), 0, 20),),
     asked=((("include",), includes(_INCLUDE)),),
+    hidden=tuple(
+        ((*path, "logprobs"), b"[]")
+        for path in (
+            (),
+            ("part",),
+            ("item", "content", "[]"),
+            ("response", "output", "[]", "content", "[]"),
+            ("output", "[]", "content", "[]"),
+        )
+    ),
     switch={("include",): (_INCLUDE,), ("top_logprobs",): TOP},
 )

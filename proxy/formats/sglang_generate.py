@@ -18,6 +18,7 @@ FORMAT = Format(
             key=("index",),
             counting=Counting.SNAPSHOT,
             end=("meta_info", "finish_reason"),
+            confidence=True,
             slots=tuple(
                 Slot(("meta_info", f"{side}_{kind}_logprobs"), (TUPLES,), part)
                 for side, kind, part in (
@@ -38,5 +39,10 @@ FORMAT = Format(
         Rule(("top_logprobs_num",), (Kind.INTEGER, Kind.ARRAY), 0),
     ),
     asked=((("return_logprob",), is_true), (("return_logprob",), has_true)),
+    hidden=tuple(
+        (("meta_info", f"{side}_{kind}_logprobs"), b"")
+        for side in ("input", "output")
+        for kind in ("token", "top", "token_ids")
+    ),
     switch={("return_logprob",): True, ("top_logprobs_num",): TOP},
 )

@@ -11,6 +11,7 @@ from typing import Final
 
 from prometheus_client import Counter, Gauge, Histogram
 
+from proxy.core import confidence
 from proxy.core.report import FAILURE_REASONS, PARTS, STATUSES
 from proxy.formats import FORMATS
 
@@ -44,8 +45,12 @@ UPSTREAM_ERRORS: Final = (
     "empty_stream",
     OTHER,
 )
-PARAMS: Final = (*sorted({".".join(rule.param) for fmt in FORMATS for rule in fmt.rules}), OTHER)
-REASONS: Final = ("type", "range", "requires", OTHER)
+PARAMS: Final = (
+    *sorted({".".join(rule.param) for fmt in FORMATS for rule in fmt.rules}),
+    *confidence.PARAMS,
+    OTHER,
+)
+REASONS: Final = ("type", "range", "requires", "confidence", OTHER)
 
 _SECONDS: Final = (*(round(0.01 * 2**power, 2) for power in range(14)), 160.0, 320.0, 640.0)
 _PROBABILITY: Final = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999, 1.0)
@@ -207,7 +212,7 @@ METRICS: Final = (
     Metric(
         "logprob_validation_errors_total",
         Counter,
-        "Requests answered with 400 for a logprob parameter, without calling the upstream.",
+        "Requests refused for a logprob parameter or a wrong `confidence`, without calling the upstream.",
         {"param": PARAMS, "reason": REASONS},
     ),
     Metric(

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proxy.core.asking import switch_on
 from proxy.core.edits import apply
 from proxy.core.format import TOP, Format
 from proxy.core.problem import Problem, render
-from proxy.core.request import UNJUDGED, Ask, Profile, judge, switch_on
+from proxy.core.request import UNJUDGED, Ask, Profile, judge
 from proxy.core.scan import ScanError
 from proxy.formats import BY_NAME, FORMATS
 from proxy.profiles import PROFILES
@@ -32,7 +33,7 @@ by_format = pytest.mark.parametrize("fmt", SWITCHED, ids=lambda fmt: fmt.name)
     ],
 )
 def test_on(fmt: Format, body: bytes) -> None:
-    out = apply(body, switch_on(body, fmt, OPENAI, 2))
+    out = apply(body, switch_on(body, fmt, {}, 2))
     ask = judge(out, fmt, OPENAI)
     assert isinstance(ask, Ask)
     assert ask.asked
@@ -42,17 +43,17 @@ def test_on(fmt: Format, body: bytes) -> None:
     assert {k: v for k, v in after.items() if k not in switched} == {
         k: v for k, v in before.items() if k not in switched
     }
-    assert switch_on(out, fmt, OPENAI, 2) == []
+    assert switch_on(out, fmt, {}, 2) == []
 
 
 def test_what_stands_there_is_kept() -> None:
     gemini, responses = BY_NAME["gemini"], BY_NAME["openai-responses"]
     body = b'{ "generationConfig" : { "seed" : 1 } }'
-    assert apply(body, switch_on(body, gemini, OPENAI, 0)) == (
+    assert apply(body, switch_on(body, gemini, {}, 0)) == (
         b'{ "generationConfig" : {"responseLogprobs":true,"logprobs":0, "seed" : 1 } }'
     )
     body = b'{"include": ["a"]}'
-    assert apply(body, switch_on(body, responses, OPENAI, 1)) == (
+    assert apply(body, switch_on(body, responses, {}, 1)) == (
         b'{"top_logprobs":1,"include": ["message.output_text.logprobs","a"]}'
     )
 
@@ -60,7 +61,7 @@ def test_what_stands_there_is_kept() -> None:
 @pytest.mark.parametrize("body", [b"[]", b"", b'"x"', b"{", b'{"a":1'])
 def test_no_object(body: bytes) -> None:
     with pytest.raises(ScanError):
-        switch_on(body, FORMATS[0], OPENAI, 0)
+        switch_on(body, FORMATS[0], {}, 0)
 
 
 @given(body=st.binary(max_size=30) | st.text().map(str.encode))
@@ -79,7 +80,10 @@ def test_route_variables_name_the_model() -> None:
 def test_a_profile_switches_on_in_its_own_way() -> None:
     together = PROFILES["together"]
     body = b'{"model":"m"}'
-    assert apply(body, switch_on(body, BY_NAME["openai-chat"], together, 3)) == b'{"logprobs":3,"model":"m"}'
+    assert (
+        apply(body, switch_on(body, BY_NAME["openai-chat"], together.switch, 3))
+        == b'{"logprobs":3,"model":"m"}'
+    )
 
 
 @pytest.mark.parametrize(
@@ -93,7 +97,8 @@ def test_a_profile_switches_on_in_its_own_way() -> None:
 def test_the_legacy_spelling_is_coerced(body: bytes, coerced: bytes) -> None:
     ask = judge(body, BY_NAME["openai-chat"], OPENAI, validation="coerce")
     assert isinstance(ask, Ask)
-    assert apply(body, ask.edits) == coerced
+    assert ask.forward == coerced
+    assert ask.coerced
     assert (ask.asked, ask.top) == (True, int(json.loads(coerced)["top_logprobs"]))
 
 
@@ -110,7 +115,8 @@ def test_nothing_else_is_coerced(body: bytes) -> None:
     for profile in (PROFILES["any"], PROFILES["vllm"]):
         ask = judge(body, BY_NAME["openai-chat"], profile, validation="coerce")
         assert isinstance(ask, Ask)
-        assert ask.edits == ()
+        assert ask.forward is None
+        assert not ask.coerced
 
 
 def test_tgi_refuses_with_its_own_status() -> None:
