@@ -5,13 +5,14 @@ that is complete before it kept; a document that is no JSON gives nothing, not a
 """
 
 import re
-from enum import Enum, auto
 from typing import Final, NamedTuple, Union
 
 from proxy.core.scan import text_of
 
 MAX_DEPTH: Final = 64
 """Containers inside one another."""
+_MAX_TRIES: Final = 1000
+"""Brackets tried: a text with more that begin no JSON is prose or a program."""
 
 
 class Scalar(NamedTuple):
@@ -31,23 +32,20 @@ _Items = dict[str, _Node]
 """Members by name; elements by index."""
 
 
-class _Want(Enum):
-    """What may come next."""
-
-    VALUE = auto()
-    FIRST_VALUE = auto()
-    """Or the end of the array."""
-    KEY = auto()
-    FIRST_KEY = auto()
-    """Or the end of the object."""
-    COLON = auto()
-    NEXT = auto()
-    """A comma or the end."""
-
-
-_VALUES: Final = frozenset({_Want.VALUE, _Want.FIRST_VALUE})
-_KEYS: Final = frozenset({_Want.KEY, _Want.FIRST_KEY})
-_ENDS: Final = frozenset({_Want.FIRST_VALUE, _Want.FIRST_KEY, _Want.NEXT})
+# What may come next. Plain numbers: they are compared for every lexeme, and an Enum hashes in Python.
+_VALUE: Final = 0
+_FIRST_VALUE: Final = 1
+"""Or the end of the array."""
+_KEY: Final = 2
+_FIRST_KEY: Final = 3
+"""Or the end of the object."""
+_COLON: Final = 4
+_NEXT: Final = 5
+"""A comma or the end."""
+_VALUES: Final = frozenset({_VALUE, _FIRST_VALUE})
+_KEYS: Final = frozenset({_KEY, _FIRST_KEY})
+_STRINGS: Final = _VALUES | _KEYS
+_ENDS: Final = frozenset({_FIRST_VALUE, _FIRST_KEY, _NEXT})
 
 _WORDS: Final = (b"true", b"false", b"null", b"NaN", b"Infinity", b"-Infinity")
 """The last three are no JSON, but what models write and most parsers take."""
@@ -97,7 +95,10 @@ def _document(text: bytes, limit: int) -> _Items:
     if _OPEN_STRING.fullmatch(text):
         return {}
     at = 0
-    while match := _OPEN.search(text, at):
+    for _ in range(_MAX_TRIES):
+        match = _OPEN.search(text, at)
+        if match is None:
+            break
         root, at = _container(text, match.start(), limit)
         if root is not None:
             return root
@@ -122,7 +123,7 @@ def _container(text: bytes, pos: int, limit: int) -> tuple[_Items | None, int]:
     root: _Items = {}
     items, name, close = root, "", b""
     outer: list[tuple[_Items, str, bytes, int]] = []
-    want = _Want.VALUE
+    want = _VALUE
     count = 0
     while count <= limit:
         match = _LEXEME.match(text, pos)
@@ -138,9 +139,7 @@ def _container(text: bytes, pos: int, limit: int) -> tuple[_Items | None, int]:
             inner: _Items = {}
             items[name] = inner
             items, name, close, want = (
-                (inner, "", b"}", _Want.FIRST_KEY)
-                if lexeme == b"{"
-                else (inner, "0", b"]", _Want.FIRST_VALUE)
+                (inner, "", b"}", _FIRST_KEY) if lexeme == b"{" else (inner, "0", b"]", _FIRST_VALUE)
             )
         elif want in _ENDS and lexeme == close:
             hollow = not items
@@ -150,13 +149,13 @@ def _container(text: bytes, pos: int, limit: int) -> tuple[_Items | None, int]:
                 count += 1
             if not outer:
                 return root, pos
-            want = _Want.NEXT
-        elif want is _Want.NEXT and lexeme == b",":
-            want, name = (_Want.KEY, "") if close == b"}" else (_Want.VALUE, str(len(items)))
-        elif want is _Want.COLON and lexeme == b":":
-            want = _Want.VALUE
+            want = _NEXT
+        elif want is _NEXT and lexeme == b",":
+            want, name = (_KEY, "") if close == b"}" else (_VALUE, str(len(items)))
+        elif want is _COLON and lexeme == b":":
+            want = _VALUE
         elif want in _KEYS and lexeme[:1] == b'"':
-            name, want = text_of(lexeme[1:-1]), _Want.COLON
+            name, want = text_of(lexeme[1:-1]), _COLON
             items.pop(name, None)
         elif want in _VALUES and lexeme not in b"]}:,":
             if pos == len(text) and _is_number(lexeme):
@@ -166,17 +165,17 @@ def _container(text: bytes, pos: int, limit: int) -> tuple[_Items | None, int]:
                 return None, start
             items[name] = scalar
             count += 1
-            want = _Want.NEXT
+            want = _NEXT
         else:
             return None, start
     raise LimitError
 
 
-def _is_cut(text: bytes, pos: int, want: _Want) -> bool:
+def _is_cut(text: bytes, pos: int, want: int) -> bool:
     """At `pos` the text ends, or what may come next is begun and cut."""
     rest = text[pos : pos + 10]
     if not rest:
         return True
     if want in _VALUES and any(word.startswith(rest) for word in _WORDS):
         return True
-    return want in _VALUES | _KEYS and _OPEN_STRING.fullmatch(text, pos) is not None
+    return want in _STRINGS and _OPEN_STRING.fullmatch(text, pos) is not None

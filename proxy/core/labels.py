@@ -54,7 +54,7 @@ def labels(tokens: Sequence[Token], text: bytes, spec: LabelSpec) -> dict[str, o
     place = _place(text, spec.at)
     if place is None:
         return _nothing(spec, None, "no_label")
-    index = overlay.over(place.start, place.start + 1)[0]
+    index = overlay.over(place.start, place.start + 1)[-1]
     token = tokens[index]
     # The chosen token is usually among the alternatives; two that print alike may still be different tokens.
     candidates = {(token.data, token.logprob), *islice(token.alternatives, _MAX_ALTERNATIVES)}
