@@ -7,6 +7,7 @@ cli        the commands: serve, check, enrich, demo, formats
 demo       a real model, so that there is something to look at without a key
 server     listeners, routing, drain
 exchange   the life of one request and its answer; makes the Outcome
+observe    whom to measure unasked; refusals remembered
 upstream   open, stream, close, pool
 metrics    one table of metrics; flushed once per Outcome
 logs       one JSON line per Outcome

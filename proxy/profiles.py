@@ -59,16 +59,18 @@ PROFILES: Final[Mapping[str, Profile]] = _rows(
             rules={**_chat_top(0, None), **_legacy(0, None)},
             formats=("sglang-generate",),
         ),
-        # It takes a number for the switch; -1 and "5" mean something else there; it drops idle connections after 5 s.
+        # It takes a number for the switch; -1 and "5" mean something else there, and 0 alternatives are no logprobs; it
+        # drops idle connections after 5 s.
         Profile(
             "llamacpp",
             envelope="openai-int",
             rules={**_number(), **_chat_top(0, None), **_legacy(0, None, boolean=True)},
             formats=("llamacpp-completion",),
-            absent="absent",
+            absent=("openai-chat",),
+            least_top=1,
             keep_alive=4.0,
         ),
-        Profile("ollama", formats=("ollama",), absent="absent"),
+        Profile("ollama", formats=("ollama",), absent=("openai-chat",)),
         Profile("lmdeploy", envelope="flat", rules=_chat_top(0, None), formats=("lmdeploy-generate",)),
         Profile("tgi", envelope="tgi", rules=_chat_top(0, None), formats=("tgi",)),
         Profile("trtllm", envelope="flat", rules=_chat_top(0, None)),
@@ -84,12 +86,14 @@ PROFILES: Final[Mapping[str, Profile]] = _rows(
             rules={**_number(0, 5), **_chat_top(0, 5), **_legacy(0, 5)},
         ),
         Profile("deepseek", rules=_legacy(0, 20)),
-        Profile("xai", rules=_chat_top(0, 8), absent="absent"),
+        Profile("xai", rules=_chat_top(0, 8), absent=("openai-chat",)),
         Profile("mistral", envelope="flat"),
         Profile("groq"),
-        Profile("openrouter", absent="absent"),
-        Profile("gemini", envelope="google", formats=("gemini",), absent="absent"),
-        Profile("cohere", envelope="message", formats=("cohere-chat", "cohere-generate"), absent="absent"),
+        Profile("openrouter", absent=("openai-chat",)),
+        Profile("gemini", envelope="google", formats=("gemini",), absent=("openai-chat",), least_top=1),
+        Profile(
+            "cohere", envelope="message", formats=("cohere-chat", "cohere-generate"), absent=("openai-chat",)
+        ),
         # For upstreams nobody has written down: what is no number and no boolean is wrong everywhere.
         Profile("any", ranges=False, rules={**_number(), **_legacy(0, None, boolean=True)}),
     )
@@ -148,7 +152,8 @@ def table() -> list[tuple[str, ...]]:
     for profile in PROFILES.values():
         hosts = ", ".join(_shown(host) for host, name in HOSTS.items() if name == profile.name)
         rules = (_rule(profile, row) for row in (_CHAT, _CHAT_TOP, _LEGACY))
-        rows.append((profile.name, *rules, profile.envelope or "the endpoint", profile.absent, hosts))
+        absent = "absent in chat" if profile.absent else "null"
+        rows.append((profile.name, *rules, profile.envelope or "the endpoint", absent, hosts))
     return rows
 
 

@@ -20,6 +20,7 @@ from proxy.core.report import Outcome
 from proxy.core.request import Profile
 from proxy.exchange import Budget, ClientServer, Exchange, Sent, Shared, tasks
 from proxy.metrics import Metrics
+from proxy.observe import Observer
 from proxy.settings import Settings
 from proxy.upstream import Origin, Pool
 
@@ -60,7 +61,9 @@ class Server:
             keep_alive=settings.upstream_keepalive,
             assumed=self._profile.keep_alive,
         )
-        self._shared = Shared(settings, self._profile, pool, self._record, Budget(settings.max_held))
+        observer = Observer(settings.observe_rate if settings.observe else 0.0)
+        budget = Budget(settings.max_held)
+        self._shared = Shared(settings, self._profile, pool, self._record, budget, observer)
         try:
             self.address = await self._listen(self._serve, settings.listen_address)
             if settings.admin_address is not None:

@@ -107,4 +107,8 @@ class Outcome:
     request_bytes: int = 0
     response_bytes: int = 0
     report: Report | None = None
+    observed: bool = False
+    """The proxy asked for logprobs that nobody else wanted."""
+    refused: bool = False
+    """The upstream refused them, so it was asked again without."""
     error: str | None = None

@@ -4,7 +4,7 @@ Law: only the logprob parameters are judged. What cannot be judged (no JSON obje
 mark) goes upstream as it came; the upstream has its own words for it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -35,8 +35,10 @@ class Profile:
     """Its own native endpoints, first where several share a route."""
     switch: Mapping[tuple[str, str], object] = field(default_factory=dict)
     """What turns logprobs on, by (format, parameter), where it differs from the format's own; None: not needed."""
-    absent: str = "null"
-    """How it writes that no logprobs were asked for: `null`, or `absent`."""
+    absent: tuple[str, ...] = ()
+    """Formats in which it leaves "not asked" out, where others write null."""
+    least_top: int = 0
+    """Fewest alternatives with which it sends logprobs at all."""
     keep_alive: float | None = None
     """Seconds for which it keeps idle connections without saying so."""
 
@@ -65,6 +67,8 @@ class Ask:
     plain: bytes | None = None
     """The request without the logprobs that the proxy asked for by itself. The client did not ask, so it does not see
     them: they are hidden in the answer."""
+    observed: bool = False
+    """Nobody but the proxy wants to know."""
     absent: bool = False
     """The upstream leaves "not asked" out, where others write null."""
     refused: bool = False
@@ -96,11 +100,13 @@ def judge(
     *,
     validation: str = "strict",
     header: bytes | None = None,
+    observe: Callable[[str, str | None], bool] | None = None,
 ) -> Problem | Ask:
     """Judge one request body: a Problem to answer with, or the Ask to go on with. Never raises on any body.
 
     `variables` are the route's own (`{model}`). `validation`: `strict`; `coerce`, which mends the legacy spelling and
-    refuses the rest; or `off`, which refuses nothing. `header`: the value of X-Confidence.
+    refuses the rest; or `off`, which refuses nothing. `header`: the value of X-Confidence. `observe`: says by format and
+    model whether to measure a request that asks for nothing.
     """
     try:
         request = orjson.loads(body)
@@ -129,18 +135,23 @@ def judge(
     if confidence.MEMBER in request and _takes_confidence(fmt):
         forward = apply(forward, without(forward, confidence.MEMBER))
     asked = any(on(_at(request, path)) for path, on in fmt.asked)
+    model, stream = request.get("model"), request.get("stream")
+    model = model if type(model) is str else (variables or {}).get("model")
     plain = None
-    if wanted is not None and not asked:
+    observed = (
+        wanted is None and not asked and bool(fmt.hidden) and observe is not None and observe(fmt.name, model)
+    )
+    if (wanted is not None and not asked) or observed:
         plain = forward
         most = _most(rule for _, rule in rules)
-        top = min(_TOP_FOR_LABELS if wanted.labels else _TOP_FOR_FIGURES, most)
+        few = profile.least_top if wanted is None else _TOP_FOR_LABELS if wanted.labels else _TOP_FOR_FIGURES
+        top = min(few, most)
         forward = apply(forward, switch_on(forward, fmt, profile.switch, top))
     prompt = _at(request, fmt.prompt) if fmt.prompt else None
-    model, stream = request.get("model"), request.get("stream")
     return Ask(
-        asked=asked or plain is not None,
+        asked=asked or wanted is not None,
         stream=stream if type(stream) is bool else None,
-        model=model if type(model) is str else (variables or {}).get("model"),
+        model=model,
         top=top,
         echo=bool(fmt.echo) and _at(request, fmt.echo) is True,
         prompt_chars=len(prompt) if type(prompt) is str else None,
@@ -148,7 +159,8 @@ def judge(
         coerced=mended,
         confidence=wanted,
         plain=plain,
-        absent=profile.absent == "absent",
+        observed=observed,
+        absent=fmt.name in profile.absent,
     )
 
 

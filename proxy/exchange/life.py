@@ -147,6 +147,7 @@ class Exchange:
                 self._route.variables,
                 validation=validation,
                 header=headers.first(self._request.headers, b"x-confidence"),
+                observe=self._shared.observer.wants,
             )
         except Exception as fault:  # noqa: BLE001  # law 2: what cannot be judged goes upstream as it came
             logs.get().error("judging failed, the request passes unjudged", exc_info=fault)
@@ -199,6 +200,8 @@ class Exchange:
         ask = self._wanted.ask
         assert ask.plain is not None
         self._wanted.ask = replace(ask, plain=None, refused=True)
+        if ask.observed and self._route.format is not None:
+            self._shared.observer.refused(self._route.format.name, ask.model)
         if self._upstream is not None:
             self._shared.pool.release(self._upstream, reusable=False)
             self._upstream = None
@@ -263,6 +266,8 @@ class Exchange:
             request_bytes=self._request.bytes_in,
             response_bytes=answer.message.size,
             report=report,
+            observed=self._wanted.ask.observed,
+            refused=self._wanted.ask.refused,
             error=self._error,
         )
 

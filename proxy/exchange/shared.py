@@ -11,6 +11,7 @@ from typing import Protocol
 
 from proxy.core.report import Outcome
 from proxy.core.request import Profile
+from proxy.observe import Observer
 from proxy.settings import Settings
 from proxy.upstream import Pool
 
@@ -51,6 +52,7 @@ class Shared:
     pool: Pool
     record: Recorder
     budget: Budget
+    observer: Observer
     draining: bool = False
     running: set[Running] = field(default_factory=set)
     idle: asyncio.Event = field(default_factory=asyncio.Event)

@@ -28,6 +28,6 @@ FORMAT = Format(
         Rule(("post_sampling_probs",), (Kind.BOOLEAN,)),
     ),
     asked=((("n_probs",), is_true),),
-    hidden=((("completion_probabilities",), b""),),
+    hidden=((("completion_probabilities",), b""), (("generation_settings", "n_probs"), b"0")),
     switch={("n_probs",): TOP},
 )

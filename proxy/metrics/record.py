@@ -76,6 +76,8 @@ class Metrics:
         if outcome.origin == "upstream" or outcome.outcome == "client_closed":
             ended = closed(outcome.outcome, table.OUTCOMES)
             self._metrics["logprob_responses_total"].labels(*where, ended, str(outcome.stream).lower()).inc()
+        if outcome.observed and outcome.refused:
+            self._metrics["logprob_observe_refused_total"].labels(*where).inc()
         if outcome.report is not None:
             self._observe("logprob_proxy_rewrite_seconds", outcome.rewrite_seconds)
             self._record_report(outcome.report, where)

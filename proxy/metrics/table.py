@@ -222,6 +222,13 @@ METRICS: Final = (
         {"reason": (*FAILURE_REASONS, OTHER)},
     ),
     Metric(
+        "logprob_observe_refused_total",
+        Counter,
+        "Requests for which the upstream refused the logprobs that only the proxy wanted, and was asked again without. The"
+        " model is then left alone for an hour.",
+        _WHERE,
+    ),
+    Metric(
         "logprob_model_info",
         Gauge,
         "Always 1: which model answered (response_model) when one was asked for (model).",

@@ -46,6 +46,13 @@ class Settings:
         "`strict` answers wrong logprob parameters with 400; `coerce` first turns chat's legacy `logprobs: 5` into "
         "`logprobs: true, top_logprobs: 5`; `off` forwards everything.",
     )
+    observe: bool = _row(
+        kinds.SWITCH,
+        False,
+        "Measure requests that ask for no logprobs: the upstream is asked for them, the metrics get the figures, and the "
+        "client gets the answer as if nobody had asked.",
+    )
+    observe_rate: float = _row(kinds.SHARE, 1.0, "Share of these requests that is measured with `--observe`.")
     low_confidence_threshold: float = _row(
         kinds.SHARE,
         0.5,

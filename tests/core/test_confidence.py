@@ -164,7 +164,7 @@ def test_alone_the_logprobs_are_hidden() -> None:
     value = json.loads(out)
     assert value["choices"][0].pop("confidence")["tokens"] == 2
     assert value["choices"][0]["logprobs"] is None
-    absent = Profile("x", absent="absent")
+    absent = Profile("x", absent=("openai-chat",))
     out = through(CHAT, "whole", ask(b'{"confidence":true}', profile=absent), BODY)
     assert "logprobs" not in json.loads(out)["choices"][0]
 

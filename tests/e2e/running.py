@@ -74,15 +74,15 @@ def clients_python() -> str:
 
 
 @contextmanager
-def proxy_before(upstream: str) -> Iterator[Running]:
-    """`logprob-proxy serve` as a user starts it; the ports are read from what it says."""
+def proxy_before(upstream: str, *flags: str) -> Iterator[Running]:
+    """`logprob-proxy serve` with these flags, as a user starts it; the ports are read from what it says."""
     address = re.compile(r"http://127\.0\.0\.1:[1-9]\d*")
     base_url = re.compile(rf"({address.pattern}/v1)\b")
     metrics = re.compile(rf"({address.pattern})/metrics\b")
     environment = {key: value for key, value in os.environ.items() if not key.startswith("LOGPROB_PROXY_")}
     places = ("--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
     with subprocess.Popen(
-        [COMMAND, "serve", "--upstream", upstream, *places],
+        [COMMAND, "serve", "--upstream", upstream, *places, *flags],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
