@@ -343,6 +343,15 @@ def plan(fmt: Format) -> Plan:
     return {**tree, EACH: tree}
 
 
+@lru_cache(maxsize=256)
+def hidden_plan(fmt: Format) -> Plan:
+    """What must be looked at to hide."""
+    tree: dict[str, Plan] = {}
+    for path, _ in fmt.hidden:
+        _grow(tree, path, {})
+    return {**tree, EACH: tree}
+
+
 def _grow(tree: dict[str, Plan], path: Path, leaf: Plan) -> None:
     """Add a path; a leaf that reads more wins over one that reads less."""
     for name in path[:-1]:

@@ -12,11 +12,11 @@ from proxy.core.edits import Edit, apply
 from proxy.core.format import Format
 from proxy.core.framing import Frame, framer
 from proxy.core.hiding import hider
-from proxy.core.reading import Reading, last_member, read, read_slices
+from proxy.core.reading import Reading, Sighting, last_member, read, read_slices
 from proxy.core.report import Report
 from proxy.core.request import UNJUDGED, Ask
 from proxy.core.scan import Obj, ScanError
-from proxy.core.scan_fast import MAX_BYTES, fast, fast_items
+from proxy.core.scan_fast import MAX_BYTES, fast, fast_hidden, fast_items
 from proxy.core.tally import Tally
 
 
@@ -45,8 +45,6 @@ class Rewriter:
         self._tally = Tally(fmt, ask)
         self._ask = ask
         self._hide = hider(fmt, absent=ask.absent) if ask.plain is not None else None
-        self._exact = ask.confidence is not None or self._hide is not None
-        """Where more is edited than probabilities, positions of all members are needed."""
         self._told: dict[tuple[object, ...], dict[str, object]] = {}
         self._clean = True
         self._read = 0
@@ -148,8 +146,12 @@ class Rewriter:
             self._tally.report.ended = self._tally.report.ended or bool(bare)
             return frame.raw
         try:
-            reading = None if self._exact else fast(payload, self._format, flat=self._flat)
-            if reading is None:
+            if self._hide is not None:
+                reading = fast_hidden(payload, self._format, self._hide)
+            else:
+                reading = fast(payload, self._format, flat=self._flat)
+            if reading is None or (self._ask.confidence is not None and any(map(_tells, reading.sightings))):
+                # To insert a member in an object its position is needed.
                 reading = read(payload, self._format, flat=self._flat, hide=self._hide)
             return self._write(frame, reading)
         except Exception as fault:  # noqa: BLE001 - law 2
@@ -183,10 +185,8 @@ class Rewriter:
         """The member `confidence` for each choice that this payload ends."""
         edits = []
         for sighting in reading.sightings:
-            place, owner = sighting.place, sighting.owner
-            if not isinstance(owner, Obj) or MEMBER in owner:
-                continue
-            if not (sighting.ended if place.end else any(text for _, text in sighting.texts)):
+            owner = sighting.owner
+            if not isinstance(owner, Obj) or MEMBER in owner or not _tells(sighting):
                 continue
             told = self._tally.confidence(sighting.key)
             if told is not None:
@@ -201,6 +201,14 @@ class Rewriter:
             self._tally.report.fail("invalid_json")
         self._unread += 1
         return frame.raw
+
+
+def _tells(sighting: Sighting) -> bool:
+    """Here the member `confidence` stands: the choice has ended, or, where nothing says so, there is text."""
+    place = sighting.place
+    if not place.confidence:
+        return False
+    return sighting.ended if place.end else any(text for _, text in sighting.texts)
 
 
 _UNMOVED = ((0, 0),)

@@ -17,6 +17,8 @@ from unittest.mock import patch
 
 import orjson
 
+from proxy.core.confidence import Wanted
+from proxy.core.request import UNJUDGED, Ask
 from proxy.core.rewriter import Rewriter
 from proxy.formats import BY_NAME
 from tests.bench import bodies
@@ -24,6 +26,14 @@ from tests.bench import bodies
 FORMAT: Final = BY_NAME["openai-chat"]
 ALTERNATIVES: Final = (0, 5, 20)
 PAUSE: Final = 0.0005
+WANTED: Final = (
+    ("probabilities alone", Ask(asked=True), False),
+    ("with figures", Ask(asked=True), True),
+    ("with confidence", Ask(asked=True, confidence=Wanted()), True),
+    ("observed and hidden", Ask(plain=b"{}", observed=True), True),
+)
+"""(what, the ask, whether tokens are counted)"""
+_ASKED_ALTERNATIVES: Final = 5
 _REPEATS: Final = 9
 _PAUSED_EVENTS: Final = 500
 
@@ -40,6 +50,12 @@ def show() -> None:
                 hot = median(_tight(stamped) for _ in range(_REPEATS))
                 cells.append(f"{hot * 1e6:.1f} ({_paused(stamped) * 1e6:.1f})")
         print(f"  {alternatives:<24}" + "".join(f"{cell:>18}" for cell in cells))
+    print(f"CPU us an event of {_ASKED_ALTERNATIVES} alternatives, by what is wanted of it")
+    stamped = [event.stamped(1) for event in bodies.events(_ASKED_ALTERNATIVES)]
+    for name, ask, figures in WANTED:
+        with nullcontext() if figures else patch("proxy.core.tally.Tally.take"):
+            hot = median(_tight(stamped, ask) for _ in range(_REPEATS))
+        print(f"  {name:<24}{hot * 1e6:>18.1f}")
     print("CPU ms a whole answer")
     for answer in bodies.answers():
         cells = []
@@ -61,8 +77,8 @@ def exact_only() -> AbstractContextManager[object]:
     )
 
 
-def _tight(stamped: list[bytes]) -> float:
-    rewriter = Rewriter(FORMAT, "sse")
+def _tight(stamped: list[bytes], ask: Ask = UNJUDGED) -> float:
+    rewriter = Rewriter(FORMAT, "sse", ask)
     return _timed(lambda: [rewriter.feed(event) for event in stamped]) / len(stamped)
 
 

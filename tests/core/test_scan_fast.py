@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from proxy.core.edits import Edit, apply
 from proxy.core.format import Format
+from proxy.core.hiding import hider
 from proxy.core.reading import Reading, read
-from proxy.core.scan_fast import MAX_BYTES, fast
+from proxy.core.scan_fast import MAX_BYTES, fast, fast_hidden
 from proxy.formats import BY_NAME, FORMATS
 from tests.core import bodies
 
@@ -36,6 +37,20 @@ def test_chat(body: str) -> None:
 @given(body=bodies.gemini)
 def test_gemini(body: str) -> None:
     assert_same(body.encode(), BY_NAME["gemini"])
+
+
+@given(
+    body=bodies.chat | bodies.gemini | bodies.legacy,
+    fmt=st.sampled_from([fmt for fmt in FORMATS if fmt.hidden]),
+)
+def test_hiding(body: str, fmt: Format) -> None:
+    text = body.encode()
+    hide = hider(fmt, absent=False)
+    quick = fast_hidden(text, fmt, hide)
+    assert quick is not None
+    exact = read(text, fmt, hide=hide)
+    assert apply(text, quick.edits) == apply(text, exact.edits)
+    assert quick.sightings == exact.sightings
 
 
 @given(body=bodies.legacy | bodies.anything, fmt=st.sampled_from(FORMATS))
