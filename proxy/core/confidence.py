@@ -13,6 +13,7 @@ from proxy.core.fields import describe, fields
 from proxy.core.figures import Figures
 from proxy.core.label_spec import LabelSpec
 from proxy.core.labels import labels
+from proxy.core.overlay import lay
 from proxy.core.tokens import Token
 
 MEMBER: Final = "confidence"
@@ -85,7 +86,8 @@ def parse_header(value: bytes, name: str = "X-Confidence") -> Wanted | None:
 def tell(
     wanted: Wanted, figures: Figures, reason: str | None, tokens: list[Token] | None, text: bytes
 ) -> dict[str, object]:
-    """The object that stands in the answer. `tokens` and `text` of the answer, where they were kept."""
+    """The object that stands in the answer. `tokens` and `text` of the answer; no tokens where they were too many to be
+    kept."""
     told = figures.describe()
     if not figures.tokens:
         told["reason"] = reason
@@ -94,6 +96,10 @@ def tell(
         told["fields"] = None if found is None else describe(found)
     if wanted.labels is not None:
         told["labels"] = labels(tokens, text, wanted.labels) if tokens is not None else None
+    for name in ("fields", "labels"):
+        if name in told and told[name] is None:
+            aligned = tokens is not None and lay(tokens, text) is not None
+            told[f"{name}_reason"] = "too_large" if tokens is None or aligned else "not_aligned"
     return told
 
 

@@ -158,6 +158,8 @@ class Scanner:
         if head in (b"{", b"["):
             end = self.skip(pos)
             hollow = self.text[_ws(self.text, pos + 1)] in b"]}"
+            if head == b"{":
+                return ({} if hollow else {"": ...}), end
             return ([] if hollow else [...]), end
         return self.scalar(pos)
 

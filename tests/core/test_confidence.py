@@ -6,12 +6,14 @@ from math import exp
 import pytest
 
 from proxy.core.asking import without
-from proxy.core.confidence import Wanted, WishError, header, parse, parse_header
+from proxy.core.confidence import Wanted, WishError, header, parse, parse_header, tell
 from proxy.core.edits import apply
+from proxy.core.figures import Figures
 from proxy.core.format import Format
 from proxy.core.problem import Problem
 from proxy.core.request import Ask, Profile, judge
 from proxy.core.rewriter import Rewriter
+from proxy.core.tokens import Token
 from proxy.formats import BY_NAME, FORMATS
 from tests.laws.harness import Capture, captures
 from tests.laws.pieces import cut
@@ -287,6 +289,14 @@ def _without_told(value: object) -> object:
         is_told = isinstance(told, dict) and "sentinel_tokens" in told
         return {k: _without_told(v) for k, v in value.items() if not (k == "confidence" and is_told)}
     return [_without_told(item) for item in value] if isinstance(value, list) else value
+
+
+def test_fields_that_cannot_be_told_have_a_reason() -> None:
+    token, figures = Token(b"a", -0.5), Figures()
+    wish = Wanted(fields=True)
+    assert tell(wish, figures, None, [token], b"b")["fields_reason"] == "not_aligned"
+    assert tell(wish, figures, None, None, b"b")["fields_reason"] == "too_large"
+    assert "fields_reason" not in tell(wish, figures, None, [token], b"a")
 
 
 def test_the_answers_header() -> None:

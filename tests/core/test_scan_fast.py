@@ -58,6 +58,17 @@ def test_any_body_in_any_format(body: str, fmt: Format) -> None:
     assert_same(body.encode(), fmt)
 
 
+@pytest.mark.parametrize("value", ["{}", '{"a":1}', "[]", "[0]", "[{}]", "null", "0", '"x"', "true"])
+def test_what_fits_no_slot_is_the_same_to_both(value: str) -> None:
+    for fmt, body in (
+        ("gemini", '{"candidates":[{"avgLogprobs":%s,"logprobsResult":{"chosenCandidates":%s}}]}'),
+        ("openai-chat", '{"choices":[{"delta":{"content":%s,"tool_calls":%s},"logprobs":{"content":%s}}]}'),
+        ("openai-chat", '{"choices":[{"logprobs":%s,"top_logprobs":%s}]}'),
+        ("openai-transcriptions", '{"logprobs":%s,"text":%s}'),
+    ):
+        assert_same(body.replace("%s", value).encode(), BY_NAME[fmt])
+
+
 @pytest.mark.parametrize("colon", [b'":', b'": ', b'" : '])
 @pytest.mark.parametrize("text", ["x", 'a "logprob": -1.5 in a string', "\u00e9\U0001f600"])
 def test_it_reads_what_servers_write(text: str, colon: bytes) -> None:
