@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from proxy.core.tokens import Part
 
 if TYPE_CHECKING:
-    from proxy.core.shapes import Shape
+    from proxy.core.shape import Shape
 
 Path = tuple[str, ...]
 EACH: Final = "[]"

@@ -10,7 +10,7 @@ from typing import Final
 
 from proxy.core.edits import Edit
 from proxy.core.format import Format
-from proxy.core.reading import objects_at
+from proxy.core.places import objects_at
 from proxy.core.scan import Obj, Span
 
 _COMMA_AFTER: Final = re.compile(rb"[ \t\n\r]*+,[ \t\n\r]*+")

@@ -10,9 +10,12 @@ import orjson
 from proxy.core.confidence import MEMBER
 from proxy.core.edits import Edit, apply
 from proxy.core.format import Format
-from proxy.core.framing import Frame, framer
+from proxy.core.frames import Frame
+from proxy.core.framing import framer
 from proxy.core.hiding import hider
-from proxy.core.reading import Reading, Sighting, last_member, read, read_slices
+from proxy.core.insertions import last_member
+from proxy.core.places import Reading, Sighting
+from proxy.core.reading import read, read_slices
 from proxy.core.report import Report
 from proxy.core.request import UNJUDGED, Ask
 from proxy.core.scan import Obj, ScanError

@@ -17,10 +17,13 @@ import orjson
 
 from proxy.core.edits import Edit
 from proxy.core.format import Format
+from proxy.core.places import Reading, walk
+from proxy.core.plans import hidden_plan
 from proxy.core.probability import probability, spell
-from proxy.core.reading import Hide, Reading, hidden_plan, take, walk
+from proxy.core.reading import Hide, take
 from proxy.core.scan import scan
-from proxy.core.shapes import Mark, Objects
+from proxy.core.shape import Mark
+from proxy.core.shapes import Objects
 from proxy.core.tokens import Token
 
 MAX_BYTES: Final = 64 * 1024

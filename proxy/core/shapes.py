@@ -1,70 +1,16 @@
-"""Families of values in which logprobs stand.
+"""Families in which each logprob is a member: objects in lists, by id, in runs, and bare numbers.
 
-Law: the value decides which shape it has, never the route. A shape looks at `owner[member]`; if the value is not
-its kind it answers None and leaves no mark, else it marks every logprob in it and gives the chosen tokens.
-It works on plain values and on `scan.Obj` alike, so both readers share one meaning.
+Law: as in `shape`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final, NamedTuple, overload
+from typing import ClassVar, Final, overload
 
 from proxy.core.probability import probability
-from proxy.core.scan import ALL, ITEMS, Obj, Plan, Span
+from proxy.core.scan import ITEMS, Plan
+from proxy.core.shape import Linear, Mark, Shape, Value, is_logprob, number_of
 from proxy.core.tokens import Alternative, Token, token_bytes
-
-Value = dict[str, object]
-
-
-Mark = tuple[Value, str, str, object]
-"""(owner, member, name, value): insert member `name` behind `owner[member]`, with the probabilities of `value`, which
-is a logprob or None; or, behind a container, a `Linear` ready to be spelled. A plain tuple: one is made a number."""
-
-
-class Linear(NamedTuple):
-    """A container of probabilities that mirrors a container of logprobs.
-
-    `value` is a list of floats, None, lists and `Keyed`."""
-
-    value: object
-
-
-class Keyed(NamedTuple):
-    """An object of probabilities under the same keys, which are positions in the text: spelled as they stand."""
-
-    members: list[tuple[Span, float | None]]
-
-
-class Shape:
-    """One family. Called on a slot, it gives the chosen tokens in it, or None where the value is not its kind."""
-
-    plan: ClassVar[Plan] = ALL
-    """How much of the slot's value the exact reader must read."""
-
-    @property
-    def numbers(self) -> tuple[tuple[str, str], ...]:
-        """(logprob member, inserted member) pairs that are single numbers, for the fast reader's pattern."""
-        return ()
-
-    def beside(self, member: str) -> tuple[str, ...]:
-        """Members beside the slot that belong to it, those that may have been inserted before among them."""
-        return ()
-
-    def __call__(self, owner: Value, member: str, marks: list[Mark]) -> list[Token] | None:
-        raise NotImplementedError
-
-    def positions(self, owner: Value, member: str, marks: list[Mark]) -> list[Sequence[Alternative]] | None:
-        """The same for a slot that holds alternatives only: those of each position in it."""
-        return None if self(owner, member, marks) is None else []
-
-
-def is_logprob(value: object) -> bool:
-    """A JSON number or null; `true` is no number."""
-    return value is None or type(value) is float or type(value) is int
-
-
-def _number(value: object) -> float | None:
-    return value if type(value) is float or type(value) is int else None
 
 
 @dataclass(frozen=True)
@@ -107,7 +53,7 @@ class Objects(Shape):
         if not is_logprob(value):
             return None
         data = token_bytes(item.get(self.text), item.get(self.raw))
-        return Token(data, _number(value), None, alternatives)
+        return Token(data, number_of(value), None, alternatives)
 
     def positions(self, owner: Value, member: str, marks: list[Mark]) -> list[Sequence[Alternative]] | None:
         value = owner[member]
@@ -171,54 +117,6 @@ class Listed(Sequence[Alternative]):
 
 
 @dataclass(frozen=True)
-class Parallel(Shape):
-    """B: the parallel arrays of legacy completions; the slot is `token_logprobs`."""
-
-    def beside(self, member: str) -> tuple[str, ...]:
-        return ("tokens", "top_logprobs", "text_offset", "token_probabilities", "top_probabilities")
-
-    def __call__(self, owner: Value, member: str, marks: list[Mark]) -> list[Token] | None:
-        chosen = owner[member]
-        if not isinstance(chosen, list):
-            return None
-        if "token_probabilities" not in owner:
-            linear = Linear([probability(_number(x)) for x in chosen])
-            marks.append((owner, member, "token_probabilities", linear))
-        top = owner.get("top_logprobs")
-        if isinstance(top, list | dict) and "top_probabilities" not in owner:
-            mirrored = [_keyed(x) for x in top] if isinstance(top, list) else _keyed(top)
-            marks.append((owner, "top_logprobs", "top_probabilities", Linear(mirrored)))
-        texts, offsets, tops = _list(owner.get("tokens")), _list(owner.get("text_offset")), _list(top)
-        return [
-            Token(
-                token_bytes(texts[i] if i < len(texts) else None),
-                _number(x),
-                offset if i < len(offsets) and type(offset := offsets[i]) is int else None,
-                _by_text(tops[i]) if i < len(tops) else (),
-            )
-            for i, x in enumerate(chosen)
-        ]
-
-
-def _list(value: object) -> list[object]:
-    return value if isinstance(value, list) else []
-
-
-def _by_text(value: object) -> Sequence[Alternative]:
-    if not isinstance(value, dict):
-        return ()
-    return [Alternative(token_bytes(text), _number(x)) for text, x in value.items()]
-
-
-def _keyed(value: object) -> Keyed | None:
-    """The same keys as written, duplicates included, since a token's text may be any string."""
-    if not isinstance(value, dict):
-        return None
-    pairs: Iterable[tuple[Span, object]] = value.pairs if isinstance(value, Obj) else ()
-    return Keyed([(span, probability(_number(x))) for span, x in pairs])
-
-
-@dataclass(frozen=True)
 class Runs(Shape):
     """H: runs of text with the logprobs of their tokens (Cohere v2), in a list or, streamed, one by itself."""
 
@@ -235,11 +133,11 @@ class Runs(Shape):
                 continue
             if "probabilities" not in run:
                 marks.append(
-                    (run, "logprobs", "probabilities", Linear([probability(_number(x)) for x in logprobs]))
+                    (run, "logprobs", "probabilities", Linear([probability(number_of(x)) for x in logprobs]))
                 )
             # How the text divides among the tokens is not told: the last one has it, those before take its part.
-            tokens += [Token(b"", _number(x)) for x in logprobs[:-1]]
-            tokens += [Token(token_bytes(run.get("text")), _number(x)) for x in logprobs[-1:]]
+            tokens += [Token(b"", number_of(x)) for x in logprobs[:-1]]
+            tokens += [Token(token_bytes(run.get("text")), number_of(x)) for x in logprobs[-1:]]
         return tokens
 
 
@@ -262,64 +160,6 @@ class KeyedById(Shape):
             if isinstance(item, dict) and is_logprob(item.get("logprob", item)) and "probability" not in item
         )
         return []
-
-
-@dataclass(frozen=True)
-class KeyedByText(Shape):
-    """B without its arrays: alternatives of one token by their texts, as Together streams them."""
-
-    def beside(self, member: str) -> tuple[str, ...]:
-        return ("top_probabilities",)
-
-    def __call__(self, owner: Value, member: str, marks: list[Mark]) -> list[Token] | None:
-        value = owner[member]
-        if not isinstance(value, dict):
-            return None
-        if "top_probabilities" not in owner:
-            marks.append((owner, member, "top_probabilities", Linear(_keyed(value))))
-        return []
-
-    def positions(self, owner: Value, member: str, marks: list[Mark]) -> list[Sequence[Alternative]] | None:
-        return None if self(owner, member, marks) is None else [list(_by_text(owner[member]))]
-
-
-@dataclass(frozen=True)
-class Tuples(Shape):
-    """D: `X_logprobs`, a list of `[logprob, id, text]`, or such lists nested."""
-
-    def beside(self, member: str) -> tuple[str, ...]:
-        return (member.removesuffix("_logprobs") + "_probabilities",)
-
-    def __call__(self, owner: Value, member: str, marks: list[Mark]) -> list[Token] | None:
-        value = owner[member]
-        if not isinstance(value, list) or not all(x is None or isinstance(x, list) for x in value):
-            return None
-        (name,) = self.beside(member)
-        if name not in owner:
-            marks.append((owner, member, name, Linear([_linear(x) for x in value])))
-        return [
-            Token(token_bytes(x[2] if len(x) > 2 else None), _number(x[0]))
-            for x in value
-            if isinstance(x, list) and x and is_logprob(x[0])
-        ]
-
-    def positions(self, owner: Value, member: str, marks: list[Mark]) -> list[Sequence[Alternative]] | None:
-        if self(owner, member, marks) is None:
-            return None
-        return [
-            [
-                Alternative(token_bytes(row[2] if len(row) > 2 else None), _number(row[0]))
-                for row in _list(place)
-                if isinstance(row, list) and row and is_logprob(row[0])
-            ]
-            for place in _list(owner[member])
-        ]
-
-
-def _linear(value: object) -> object:
-    if not isinstance(value, list) or not value:
-        return [] if value == [] else None
-    return probability(_number(value[0])) if is_logprob(value[0]) else [_linear(x) for x in value]
 
 
 @dataclass(frozen=True)
@@ -370,12 +210,9 @@ class Bare(Number):
         if not is_logprob(value) or (value is None and not self.null):
             return [] if value is None or isinstance(value, dict) else None
         Number.__call__(self, owner, member, marks)
-        return [Token(token_bytes(owner.get(self.text)), _number(value))]
+        return [Token(token_bytes(owner.get(self.text)), number_of(value))]
 
 
 OBJECTS: Final = Objects()
-PARALLEL: Final = Parallel()
 RUNS: Final = Runs()
 KEYED_BY_ID: Final = KeyedById()
-KEYED_BY_TEXT: Final = KeyedByText()
-TUPLES: Final = Tuples()

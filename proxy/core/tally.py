@@ -11,7 +11,7 @@ from proxy.core.alignment import Aligner, Placed, Texts, over_whole
 from proxy.core.confidence import tell
 from proxy.core.figures import Figures, status_of
 from proxy.core.format import Counting, Format
-from proxy.core.reading import Sighting
+from proxy.core.places import Sighting
 from proxy.core.report import ChoiceReport, Report
 from proxy.core.request import Ask
 from proxy.core.tokens import Part, Token
@@ -34,6 +34,7 @@ class _Choice:
         self.kept: list[Token] | None = None
         """The answer's tokens, where fields or labels are wanted and they are not too many."""
         self.kept_text: list[str] = []
+        """Their text."""
         self.tools = False
         """A tool was called."""
         self.aligner = Aligner(late=late)
@@ -100,7 +101,8 @@ class Tally:
             placed += choice.aligner.feed(answer, texts)
         if self._ask.confidence is not None:
             choice.tools = choice.tools or any(part is Part.TOOL for part, _ in sighting.texts)
-            choice.kept_text += [text for part, text in texts if part is Part.ANSWER and text]
+            if choice.kept is not None:
+                choice.kept_text += [text for part, text in texts if part is Part.ANSWER and text]
         self._count(choice, placed)
 
     def confidence(self, key: tuple[object, ...]) -> dict[str, object] | None:
@@ -168,8 +170,8 @@ class Tally:
     def _keep(self, choice: _Choice, token: Token) -> None:
         assert choice.kept is not None
         choice.kept.append(token)
-        if len(choice.kept) > _MAX_KEPT:
-            choice.kept = None
+        if len(choice.kept) > _MAX_KEPT or len(choice.kept_text) > _MAX_KEPT:
+            choice.kept, choice.kept_text = None, []
 
     def _count(self, choice: _Choice, placed: Placed) -> None:
         counts, scored = self.report.status_counts, self.report.scored

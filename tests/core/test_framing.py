@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.core.framing import Frame, Framer, framer
+from proxy.core.frames import Frame, Framer
+from proxy.core.framing import framer
 from proxy.core.rewriter import Rewriter
 from tests.core.ways import CHAT, ONE, ONE_OUT, through, through_limited, ways
 

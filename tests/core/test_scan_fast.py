@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from proxy.core.edits import Edit, apply
 from proxy.core.format import Format
 from proxy.core.hiding import hider
-from proxy.core.reading import Reading, read
+from proxy.core.places import Reading
+from proxy.core.reading import read
 from proxy.core.scan_fast import MAX_BYTES, fast, fast_hidden
 from proxy.formats import BY_NAME, FORMATS
 from tests.core import bodies
