@@ -7,7 +7,7 @@ configuration ends with 2, an end the machine forced with 1; either is said in l
 import os
 import sys
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Any, BinaryIO, Final, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -121,6 +121,42 @@ def enrich(ctx: click.Context, name: str | None, report: bool) -> None:
     from proxy.cli import enriching
 
     ctx.exit(enriching.enrich(name, report=report))
+
+
+@commands.command()
+@click.argument("file", type=click.File("rb"), metavar="FILE")
+@click.option("--confidence", metavar="MEMBER", default="confidence", show_default=True, help="0 to 1.")
+@click.option(
+    "--correct", metavar="MEMBER", default="correct", show_default=True, help="true, false, 1 or 0."
+)
+@click.option(
+    "--precision",
+    type=click.FloatRange(0, 1, min_open=True),
+    default=0.9,
+    show_default=True,
+    help="Share of right answers that a threshold is wanted for.",
+)
+@click.option(
+    "--plot", metavar="OUT.png|OUT.svg", help="Draw a reliability diagram; needs the extra `calibrate`."
+)
+@click.option(
+    "--bootstrap",
+    type=click.IntRange(0, 100_000),
+    default=1000,
+    show_default=True,
+    help="Resamples; 0: no intervals.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the resamples.")
+@click.pass_context
+def calibrate(ctx: click.Context, /, file: BinaryIO, **options: Any) -> None:
+    """Print how well a confidence tells right answers from wrong ones.
+
+    FILE (- for standard input) holds a JSON object a line, with a confidence and whether the answer was right. A MEMBER
+    is a name, names with dots between them, or a JSON Pointer: the proxy's log has `geometric_mean_probability`.
+    """
+    from proxy.cli import calibrating
+
+    ctx.exit(calibrating.calibrate(file, **options))
 
 
 @commands.command()

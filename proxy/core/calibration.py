@@ -27,6 +27,8 @@ _PIECE: Final = 500
 class Bin(NamedTuple):
     """One bar of a reliability diagram."""
 
+    low: float
+    """Left edge of a bin of equal width."""
     pairs: float
     confidence: float
     """Mean of its pairs."""
@@ -102,15 +104,19 @@ class Sample:
         self.coarse_figures = self._figures(self._coarse)
         """As resamples see the sample; equal to `figures` up to MAX_GROUPS distinct confidences."""
 
-    def bins(self, *, mass: bool = False) -> list[Bin]:
-        """What the reliability diagram shows; bins without a pair are left out."""
+    def bins(self) -> list[Bin]:
+        """The bins of equal width that hold a pair, as a reliability diagram shows them."""
         totals = [[0.0, 0.0, 0.0] for _ in range(BINS)]
         for g in self._groups:
-            total = totals[g.mass if mass else g.width]
+            total = totals[g.width]
             total[0] += g.right + g.wrong
             total[1] += g.right * g.mean_right + g.wrong * g.mean_wrong
             total[2] += g.right
-        return [Bin(n, confidence / n, right / n) for n, confidence, right in totals if n]
+        return [
+            Bin(index / BINS, n, confidence / n, right / n)
+            for index, (n, confidence, right) in enumerate(totals)
+            if n
+        ]
 
     def resample(self, times: int, uniform: Callable[[], float]) -> list[Figures]:
         """Figures of `times` resamples, by the bootstrap with Poisson frequencies: every pair counts as often as an

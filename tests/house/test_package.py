@@ -29,11 +29,13 @@ def group(name: str) -> list[str]:
 
 
 RUNTIME: list[str] = PYPROJECT["project"]["dependencies"]
-DEMO: list[str] = PYPROJECT["project"]["optional-dependencies"]["demo"]
+EXTRAS: list[str] = [
+    line for extra in PYPROJECT["project"]["optional-dependencies"].values() for line in extra
+]
 LOCKS = {
     "requirements.txt": RUNTIME,
     "requirements-build.txt": group("build"),
-    "requirements-tests.txt": RUNTIME + DEMO + group("dev"),
+    "requirements-tests.txt": RUNTIME + EXTRAS + group("dev"),
     "requirements-clients.txt": group("clients"),
 }
 
