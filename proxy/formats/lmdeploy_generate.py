@@ -3,8 +3,8 @@
 Law: data only.
 """
 
+from proxy.core.arrays import TUPLES
 from proxy.core.format import Format, Kind, Place, Rule, Slot, Text, is_true
-from proxy.core.shapes import TUPLES
 
 FORMAT = Format(
     name="lmdeploy-generate",

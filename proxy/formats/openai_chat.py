@@ -5,8 +5,9 @@ Law: data only. What imitators add stands in the same answers, so its slots are 
 `sampling_logprob` and `raw_output` (which repeats the tokens), LMDeploy's tuples.
 """
 
+from proxy.core.arrays import KEYED_BY_TEXT, PARALLEL, TUPLES
 from proxy.core.format import TOP, Format, Kind, Place, Rule, Slot, Text, is_true
-from proxy.core.shapes import KEYED_BY_ID, KEYED_BY_TEXT, PARALLEL, TUPLES, Bare, Objects
+from proxy.core.shapes import KEYED_BY_ID, Bare, Objects
 from proxy.core.tokens import Part
 
 _TOKENS = Objects(logprobs=(("logprob", "probability"), ("sampling_logprob", "sampling_probability")))

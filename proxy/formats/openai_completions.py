@@ -4,8 +4,9 @@ streams one `token` an event beside its choice and echoes the prompt apart.
 Law: data only. `logprobs: 0` asks for the chosen token alone, so it is on.
 """
 
+from proxy.core.arrays import PARALLEL
 from proxy.core.format import TOP, Format, Kind, Place, Rule, Slot, Text, is_number
-from proxy.core.shapes import KEYED_BY_ID, PARALLEL, Bare, Objects
+from proxy.core.shapes import KEYED_BY_ID, Bare, Objects
 from proxy.core.tokens import Part
 
 _TOKENS = Objects(logprobs=(("logprob", "probability"), ("sampling_logprob", "sampling_probability")))

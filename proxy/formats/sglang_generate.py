@@ -3,8 +3,8 @@
 Law: data only. The `*_flat` blobs hold no token positions and are left alone.
 """
 
+from proxy.core.arrays import TUPLES
 from proxy.core.format import TOP, Counting, Format, Kind, Place, Rule, Slot, Text, has_true, is_true
-from proxy.core.shapes import TUPLES
 from proxy.core.tokens import Part
 
 FORMAT = Format(
