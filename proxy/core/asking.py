@@ -10,20 +10,20 @@ from typing import cast
 import orjson
 
 from proxy.core.edits import Edit
-from proxy.core.format import TOP, Format
+from proxy.core.format import TOP, Format, Path
 from proxy.core.scan import ALL, Obj, ScanError, scan, text_of
 
 
 def switch_on(body: bytes, fmt: Format, overrides: Mapping[tuple[str, str], object], top: int) -> list[Edit]:
     """The edits that make a request ask for logprobs with `top` alternatives. `overrides`: a profile's `switch`.
 
-    Members that are there get the value, missing ones come first. Raises ScanError where the body is no JSON object.
+    Members that are there get the value, missing ones come first; a number of alternatives that the client gave stays. Raises ScanError where the body is no JSON object.
     """
     request = _object(body)
     wanted: dict[str, object] = {}
     for path, default in fmt.switch.items():
         value = overrides.get((fmt.name, ".".join(path)), default)
-        if value is None:
+        if value is None or (value is TOP and type(member_at(request, path)) is int):
             continue
         level = wanted
         for name in path[:-1]:
@@ -67,6 +67,15 @@ def without(body: bytes, member: str) -> list[Edit]:
     if last < end:
         edits.append(Edit(last, end, b""))
     return edits
+
+
+def member_at(value: object, path: Path) -> object:
+    """The member at a path through objects, None where there is none."""
+    for name in path:
+        if not isinstance(value, dict):
+            return None
+        value = value.get(name)
+    return value
 
 
 def _object(body: bytes) -> Obj:

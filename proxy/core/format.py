@@ -126,6 +126,8 @@ class Format:
     hidden: tuple[tuple[Path, bytes], ...] = ()
     """What answers hold only because logprobs were asked for, from the root, and how "not asked" is written there:
     `null`, `[]`, or nothing where it is left out."""
+    echoes: tuple[tuple[Path, bytes], ...] = ()
+    """Where answers repeat how many alternatives were asked for, and what stands there where nobody asked."""
     legacy: tuple[Path, Path] | None = None
     """(switch, number): a number where the switch stands is the older spelling of both (`logprobs: 5`)."""
     echo: Path = ()

@@ -17,15 +17,16 @@ _COMMA_AFTER: Final = re.compile(rb"[ \t\n\r]*+,[ \t\n\r]*+")
 _WHITE: Final = b" \t\n\r"
 
 
-def hider(fmt: Format, *, absent: bool) -> Callable[[bytes, object], list[Edit]]:
+def hider(fmt: Format, *, absent: bool, own_top: bool = False) -> Callable[[bytes, object], list[Edit]]:
     """The function that gives the edits for one payload and its exactly read root. `absent`: the server leaves out what
-    the format says others write as null."""
+    the format says others write as null. `own_top`: the number of alternatives is the client's, so its echo stays."""
+    rows = fmt.hidden if own_top else fmt.hidden + fmt.echoes
 
     def hide(text: bytes, root: object) -> list[Edit]:
         edits = []
         going: dict[int, list[Span]] = {}
         for top in root if isinstance(root, list) else [root]:
-            for path, written in fmt.hidden:
+            for path, written in rows:
                 for owner, _ in objects_at(top, path[:-1]):
                     span = owner.spans.get(path[-1]) if isinstance(owner, Obj) else None
                     if span is None:

@@ -37,7 +37,7 @@ def plan(fmt: Format) -> Plan:
                 _grow(tree, place.path + slot.path, ALL if whole else shape.plan)
                 for member in shape.beside(slot.path[-1]):
                     _grow(tree, (*place.path, *slot.path[:-1], member), ALL)
-    for path, _ in fmt.hidden:
+    for path, _ in fmt.hidden + fmt.echoes:
         _grow(tree, path, {})
     return {**tree, EACH: tree}
 
@@ -46,7 +46,7 @@ def plan(fmt: Format) -> Plan:
 def hidden_plan(fmt: Format) -> Plan:
     """What must be looked at to hide."""
     tree: dict[str, Plan] = {}
-    for path, _ in fmt.hidden:
+    for path, _ in fmt.hidden + fmt.echoes:
         _grow(tree, path, {})
     return {**tree, EACH: tree}
 

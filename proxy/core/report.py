@@ -38,6 +38,8 @@ class ChoiceReport:
     text: bool = False
     """Visible text came, as content that logprobs could speak of."""
     ended: bool = False
+    told: dict[str, object] | None = None
+    """The member `confidence`, where the client was told one."""
 
 
 @dataclass(slots=True)
@@ -112,3 +114,5 @@ class Outcome:
     refused: bool = False
     """The upstream refused them, so it was asked again without."""
     error: str | None = None
+    trace_id: str | None = None
+    """Of the trace that the request belongs to (W3C Trace Context), in lower-case hex."""

@@ -11,10 +11,10 @@ from typing import Final
 import orjson
 
 from proxy.core import confidence
-from proxy.core.asking import coerced, switch_on, without
+from proxy.core.asking import coerced, member_at, switch_on, without
 from proxy.core.confidence import Wanted, WishError
 from proxy.core.edits import apply
-from proxy.core.format import Format, Kind, Path, Rule
+from proxy.core.format import Format, Kind, Rule
 from proxy.core.problem import REFUSALS, Problem
 
 
@@ -55,6 +55,8 @@ class Ask:
     """As requested."""
     top: int | None = None
     """Alternatives asked for."""
+    own_top: bool = False
+    """The client gave that number."""
     echo: bool = False
     prompt_chars: int | None = None
     """Length of a prompt given as one string, in characters; None where it is unknown."""
@@ -122,7 +124,7 @@ def judge(
     mended = forward is not body
     top = None
     for name, rule in rules:
-        value = _at(request, rule.param)
+        value = member_at(request, rule.param)
         if validation != "off" and value is not None:
             if problem := _check(request, rule, name, value, profile):
                 return replace(problem, status=REFUSALS.get(profile.envelope or fmt.envelope, problem.status))
@@ -134,10 +136,10 @@ def judge(
         return Problem(400, str(wrong), param=wrong.param, code="invalid_value", reason="confidence")
     if confidence.MEMBER in request and _takes_confidence(fmt):
         forward = apply(forward, without(forward, confidence.MEMBER))
-    asked = any(on(_at(request, path)) for path, on in fmt.asked)
+    asked = any(on(member_at(request, path)) for path, on in fmt.asked)
     model, stream = request.get("model"), request.get("stream")
     model = model if type(model) is str else (variables or {}).get("model")
-    plain = None
+    own_top, plain = top is not None, None
     observed = (
         wanted is None and not asked and bool(fmt.hidden) and observe is not None and observe(fmt.name, model)
     )
@@ -145,15 +147,16 @@ def judge(
         plain = forward
         most = _most(rule for _, rule in rules)
         few = profile.least_top if wanted is None else _TOP_FOR_LABELS if wanted.labels else _TOP_FOR_FIGURES
-        top = min(few, most)
+        top = min(few, most) if top is None else top
         forward = apply(forward, switch_on(forward, fmt, profile.switch, top))
-    prompt = _at(request, fmt.prompt) if fmt.prompt else None
+    prompt = member_at(request, fmt.prompt) if fmt.prompt else None
     return Ask(
         asked=asked or wanted is not None,
         stream=stream if type(stream) is bool else None,
         model=model,
         top=top,
-        echo=bool(fmt.echo) and _at(request, fmt.echo) is True,
+        own_top=own_top,
+        echo=bool(fmt.echo) and member_at(request, fmt.echo) is True,
         prompt_chars=len(prompt) if type(prompt) is str else None,
         forward=forward if forward is not body else None,
         coerced=mended,
@@ -198,14 +201,6 @@ def _most(rules: Iterable[Rule]) -> int:
     return min(highest, default=_TOP_FOR_LABELS)
 
 
-def _at(value: object, path: Path) -> object:
-    for name in path:
-        if type(value) is not dict:
-            return None
-        value = value.get(name)
-    return value
-
-
 def _check(request: object, rule: Rule, name: str, value: object, profile: Profile) -> Problem | None:
     """The first fault of one parameter, in OpenAI's words."""
     if type(value) not in {_KINDS[kind] for kind in rule.kinds}:
@@ -221,7 +216,7 @@ def _check(request: object, rule: Rule, name: str, value: object, profile: Profi
     if not profile.ranges or type(value) is not int:
         return None
     if rule.needs and (value != 0 or profile.zero_needs_switch):
-        switch = _at(request, rule.needs)
+        switch = member_at(request, rule.needs)
         if switch is None or switch is False:
             needs = ".".join(rule.needs)
             return _problem(

@@ -47,7 +47,7 @@ class Rewriter:
         self._flat = framing != "whole"
         self._tally = Tally(fmt, ask)
         self._ask = ask
-        self._hide = hider(fmt, absent=ask.absent) if ask.plain is not None else None
+        self._hide = hider(fmt, absent=ask.absent, own_top=ask.own_top) if ask.plain is not None else None
         self._told: dict[tuple[object, ...], dict[str, object]] = {}
         self._clean = True
         self._read = 0

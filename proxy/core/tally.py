@@ -115,7 +115,8 @@ class Tally:
         if self._ask.refused:
             reason = "refused_by_upstream"
         text = "".join(choice.kept_text).encode("utf-8", "surrogatepass")
-        return tell(wanted, choice.report.figures, reason, choice.kept, text)
+        choice.report.told = tell(wanted, choice.report.figures, reason, choice.kept, text)
+        return choice.report.told
 
     def _settle(self, choice: _Choice) -> None:
         self._count(choice, choice.aligner.close())

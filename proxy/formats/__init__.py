@@ -88,6 +88,7 @@ def _joined(formats: tuple[Format, ...]) -> Format:
         rules=tuple(found[0] for found in rules.values() if all(rule == found[0] for rule in found)),
         asked=tuple(row for fmt in formats for row in fmt.asked),
         hidden=tuple({row: None for fmt in formats for row in fmt.hidden}),
+        echoes=tuple({row: None for fmt in formats for row in fmt.echoes}),
     )
 
 

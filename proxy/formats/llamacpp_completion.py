@@ -28,6 +28,7 @@ FORMAT = Format(
         Rule(("post_sampling_probs",), (Kind.BOOLEAN,)),
     ),
     asked=((("n_probs",), is_true),),
-    hidden=((("completion_probabilities",), b""), (("generation_settings", "n_probs"), b"0")),
+    hidden=((("completion_probabilities",), b""),),
+    echoes=((("generation_settings", "n_probs"), b"0"),),
     switch={("n_probs",): TOP},
 )

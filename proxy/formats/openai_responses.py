@@ -44,5 +44,6 @@ FORMAT = Format(
             ("output", "[]", "content", "[]"),
         )
     ),
+    echoes=((("top_logprobs",), b"0"), (("response", "top_logprobs"), b"0")),
     switch={("include",): (_INCLUDE,), ("top_logprobs",): TOP},
 )

@@ -137,6 +137,16 @@ def test_labels_ask_for_as_many_as_the_upstream_gives() -> None:
     assert ask(b'{"confidence":{"labels":["a","b"]}}').top == 20
 
 
+def test_an_echo_of_the_number_is_restored_unless_it_is_the_clients() -> None:
+    fmt = BY_NAME["openai-responses"]
+    body = b'{"id":"r","output":[{"content":[{"type":"output_text","text":"a","logprobs":[]}]}],"top_logprobs":5}'
+    wish = ask(b'{"model":"m","confidence":true}', fmt)
+    assert json.loads(through(fmt, "whole", wish, body))["top_logprobs"] == 0
+    own = ask(b'{"model":"m","top_logprobs":5,"confidence":true}', fmt)
+    assert own.forward == b'{"include":["message.output_text.logprobs"],"model":"m","top_logprobs":5}'
+    assert json.loads(through(fmt, "whole", own, body))["top_logprobs"] == 5
+
+
 def test_formats_without_a_place_for_it_leave_the_request_alone() -> None:
     body = b'{"confidence":"mine"}'
     wish = ask(body, BY_NAME["vllm-generate"])
@@ -256,7 +266,7 @@ def test_every_capture_hides_and_tells(row: Capture) -> None:
     for before, after in zip(was, now, strict=True):
         if isinstance(before, bytes):
             continue  # read all the same, but not by the standard library
-        for path, written in row.format.hidden:
+        for path, written in row.format.hidden + row.format.echoes:
             for top in before if isinstance(before, list) else [before]:
                 _write(top, path, written)
         assert repr(_without_told(after)) == repr(_without_told(before))

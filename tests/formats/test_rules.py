@@ -279,7 +279,7 @@ def test_vllm(fmt: str, members: str, taken: bool):
 def test_what_else_is_known_of_a_request():
     body = b'{"model":"m","prompt":"\xc3\xa9\xf0\x9f\x98\x80x","echo":true,"logprobs":1,"stream":true}'
     ask = judge(body, BY_NAME[COMPLETIONS], OPENAI)
-    assert ask == Ask(asked=True, stream=True, model="m", top=1, echo=True, prompt_chars=3)
+    assert ask == Ask(asked=True, stream=True, model="m", top=1, own_top=True, echo=True, prompt_chars=3)
     ask = judge(b'{"prompt":["a","b"],"echo":true,"stream":"yes","model":7}', BY_NAME[COMPLETIONS], OPENAI)
     assert ask == Ask(echo=True)
     ask = judge(b"{}", BY_NAME[GEMINI], OPENAI, {"model": "gemini-2.5-flash"})
