@@ -14,6 +14,7 @@ from tests.laws import pieces
 from tests.laws.check import check
 from tests.laws.eraser import erase_by_comparing
 from tests.laws.harness import Capture, captures, digest, drive, in_reads, rewrite, rewriter_of
+from tests.laws.writer import write
 
 SMALL = {"sse": 2000, "ndjson": 2000}
 """Bodies up to this are cut at every byte, bigger ones at random: whole answers sooner, since they wait for their end
@@ -162,3 +163,9 @@ def test_broken_bodies_pass(row: Capture):
         cut = dice.randrange(len(body) + 1)
         assert rewrite(row, [body[:cut], body[cut:]])[0] == out, "another cut, another answer"
         assert drive(rewriter_of(row), [out]) == out, "the second proxy changed something"
+
+
+@ALL
+def test_the_expected_file_is_the_oracles(row: Capture):
+    """What the proxy is compared with was not made by the proxy."""
+    assert write(row.body, row.format.name, row.framing) == row.expected
