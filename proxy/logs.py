@@ -3,29 +3,30 @@
 Law: numbers, names and closed words; never a key, a cookie, a header's value, a query, a prompt or a
 completion, at any level. What others say (libraries, exceptions) is data of unknown origin: of a library's
 record only the template is written, never the arguments; of an exception its type and place, never its text.
+Names of an answer's fields, which the model wrote, are there where the client asked for fields, cut and cleaned.
 A line is one line, whatever is in it, and writing it never raises.
 """
 
 import io
 import logging
-import math
+import re
 import sys
-from collections.abc import Iterable, Mapping, MutableMapping
+from collections.abc import Mapping, MutableMapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
 import orjson
 import structlog
 
 from proxy.core.names import clean
 from proxy.core.report import Outcome
-
-if TYPE_CHECKING:
-    from proxy.core.figures import Figures
+from proxy.core.summary import summary
 
 _LEVELS: Final = {"debug": 10, "info": 20, "warning": 30, "error": 40}
+
+_TRACEPARENT: Final = re.compile(rb"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-.*)?")
 
 
 class Stream(Protocol):
@@ -66,11 +67,11 @@ def log_outcome(outcome: Outcome) -> None:
 def fields(outcome: Outcome) -> dict[str, object]:
     """What the line of a request says. `time` is when it was over; `duration_ms` earlier it began."""
     report = outcome.report
-    tokens, mean = _mean_logprob(choice.figures for choice in report.choices) if report else (0, None)
     problem = outcome.problem
     return {
         "time": _rfc3339(outcome.time + outcome.duration),
         "id": _clean(report.id if report else None),
+        "trace_id": outcome.trace_id,
         "method": _clean(outcome.method),
         "api": outcome.api,
         "format": outcome.format,
@@ -80,9 +81,7 @@ def fields(outcome: Outcome) -> dict[str, object]:
         "origin": outcome.origin,
         "outcome": outcome.outcome,
         "stream": outcome.stream,
-        "tokens": tokens,
-        "perplexity": _exp(None if mean is None else -mean),
-        "geometric_mean_probability": _exp(mean),
+        **summary(report.choices if report else ()),
         "duration_ms": _ms(outcome.duration),
         "first_chunk_ms": _ms(outcome.first_chunk),
         "upstream_head_ms": _ms(outcome.upstream_head),
@@ -97,6 +96,23 @@ def fields(outcome: Outcome) -> dict[str, object]:
     }
 
 
+def trace_id(traceparents: Sequence[bytes]) -> str | None:
+    """The trace id of a request's one traceparent header (W3C Trace Context, level 1, sections 2.2.2 and 4.3); None for
+    a header that is not valid."""
+    match = _TRACEPARENT.fullmatch(traceparents[0].strip(b" \t")) if len(traceparents) == 1 else None
+    if match is None:
+        return None
+    version, trace, parent, more = match.groups()
+    # Version 00 has four parts; of later ones only the beginning is known. All zeros is no id.
+    if (
+        version == b"ff"
+        or (version == b"00" and more is not None)
+        or not (trace.strip(b"0") and parent.strip(b"0"))
+    ):
+        return None
+    return trace.decode("ascii")
+
+
 def _clean(name: str | None) -> str | None:
     return None if name is None else clean(name)
 
@@ -107,22 +123,6 @@ def _level(outcome: Outcome) -> str:
     if outcome.upstream_error or (outcome.report and outcome.report.failures):
         return "warning"
     return "info"
-
-
-def _mean_logprob(figures: Iterable["Figures"]) -> tuple[int, float | None]:
-    """Scored tokens of all choices, and the mean of their logprobs."""
-    tokens, total = 0, 0.0
-    for one in figures:
-        if one.tokens and one.logprob_sum is not None:
-            tokens += one.tokens
-            total += one.logprob_sum
-    return tokens, total / tokens if tokens else None
-
-
-def _exp(exponent: float | None) -> float | None:
-    if exponent is None or not exponent < math.log(sys.float_info.max):
-        return None
-    return math.exp(exponent)
 
 
 def _ms(seconds: float | None) -> float | None:

@@ -269,6 +269,7 @@ class Exchange:
             observed=self._wanted.ask.observed,
             refused=self._wanted.ask.refused,
             error=self._error,
+            trace_id=logs.trace_id(headers.values(self._request.headers, b"traceparent")),
         )
 
     def _kind(self, report: Report | None) -> str:

@@ -1,13 +1,14 @@
 """Logs: one line a request, one line whatever is in it, and nothing in it that is not ours to tell."""
 
 import io
+import json
 import logging
+import math
 import os
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import orjson
 import pytest
@@ -15,8 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy import logs
+from proxy.core import summary
+from proxy.core.figures import Figures
 from proxy.core.problem import Problem
 from proxy.core.report import ChoiceReport, Outcome, Report
+from proxy.core.tokens import Token
+from tests.shell.wire import answering, post, proxied, sized
 
 HOSTILE = 'a\ud800b\nc\u2028d\x00e\x9b"f\\'
 
@@ -34,12 +39,17 @@ def lines(stream: io.StringIO) -> list[dict[str, Any]]:
     return [orjson.loads(line) for line in text.split("\n")[:-1]]
 
 
-def choice(tokens: int, logprob_sum: float | None) -> ChoiceReport:
-    return ChoiceReport((0,), cast(Any, SimpleNamespace(tokens=tokens, logprob_sum=logprob_sum)))
+def choice(
+    *logprobs: float, key: tuple[object, ...] = (0,), told: dict[str, object] | None = None
+) -> ChoiceReport:
+    figures = Figures()
+    for logprob in logprobs:
+        figures.count(Token(b"a", logprob))
+    return ChoiceReport(key, figures, told=told)
 
 
 def an_outcome(**changes: Any) -> Outcome:
-    report = Report(asked=True, id="chatcmpl-1", model="m-2026", choices=[choice(2, -1.0)], failures={})
+    report = Report(asked=True, id="chatcmpl-1", model="m-2026", choices=[choice(-0.75, -0.25)], failures={})
     values: dict[str, Any] = {
         "time": 1_700_000_000.25,
         "method": "POST",
@@ -68,6 +78,7 @@ def test_a_request_is_one_line_with_everything_in_it(out: io.StringIO) -> None:
         "level": "info",
         "event": "request",
         "id": "chatcmpl-1",
+        "trace_id": None,
         "method": "POST",
         "api": "chat",
         "format": "openai-chat",
@@ -80,6 +91,11 @@ def test_a_request_is_one_line_with_everything_in_it(out: io.StringIO) -> None:
         "tokens": 2,
         "perplexity": 1.6487212707001282,
         "geometric_mean_probability": 0.6065306597126334,
+        "min_probability": math.exp(-0.75),
+        "lowest_window_probability": 0.6065306597126334,
+        "mean_margin": None,
+        "low_confidence_tokens": 1,
+        "aligned": True,
         "duration_ms": 1500.0,
         "first_chunk_ms": 250.0,
         "upstream_head_ms": 100.0,
@@ -93,26 +109,121 @@ def test_a_request_is_one_line_with_everything_in_it(out: io.StringIO) -> None:
     }
 
 
-def test_choices_are_taken_together(out: io.StringIO) -> None:
-    logs.log_outcome(an_outcome(report=Report(choices=[choice(1, -2.0), choice(3, 0.0), choice(0, None)])))
+def test_of_several_choices_each_is_told_and_all_together(out: io.StringIO) -> None:
+    several = [choice(-2.0), choice(0.0, 0.0, 0.0, key=(1,)), choice(key=("canary", 1 << 70))]
+    logs.log_outcome(an_outcome(report=Report(choices=several)))
     (line,) = lines(out)
-    assert (line["tokens"], line["geometric_mean_probability"]) == (4, 0.6065306597126334)
+    assert (line["tokens"], line["geometric_mean_probability"]) == (4, math.exp(-0.5))
+    assert (line["min_probability"], line["aligned"]) == (None, None)
+    assert [(one["key"], one["tokens"], one["min_probability"]) for one in line["choices"]] == [
+        ([0], 1, math.exp(-2)),
+        ([1], 3, 1.0),
+        ([None, None], 0, None),
+    ]
+    assert "canary" not in out.getvalue()
+
+
+def test_choices_are_few(out: io.StringIO) -> None:
+    logs.log_outcome(an_outcome(report=Report(choices=[choice(-1.0, key=(i,)) for i in range(1000)])))
+    (line,) = lines(out)
+    assert (line["tokens"], len(line["choices"])) == (1000, summary.MAX_CHOICES)
 
 
 @pytest.mark.parametrize(
-    ("total", "perplexity", "mean"),
-    [(-1e6, None, 0.0), (float("-inf"), None, 0.0), (float("nan"), None, None), (0.0, 1.0, 1.0)],
+    ("logprobs", "mean", "least"),
+    [((-9998.0,), 0.0, 0.0), ((-math.inf,), None, 0.0), ((math.nan,), None, None), ((0.0,), 1.0, 1.0)],
 )
-def test_numbers_are_finite_or_null(out: io.StringIO, total: float, perplexity: object, mean: object) -> None:
-    logs.log_outcome(an_outcome(report=Report(choices=[choice(1, total)])))
+def test_numbers_are_finite_or_null(
+    out: io.StringIO, logprobs: tuple[float, ...], mean: object, least: object
+) -> None:
+    logs.log_outcome(an_outcome(report=Report(choices=[choice(*logprobs)])))
     (line,) = lines(out)
-    assert (line["perplexity"], line["geometric_mean_probability"]) == (perplexity, mean)
+    assert (line["geometric_mean_probability"], line["min_probability"]) == (mean, least)
+
+
+FIELD = {
+    "geometric_mean_probability": 0.5,
+    "probability": 0.25,
+    "min_probability": 0.1,
+    "tokens": 2,
+    "shared_tokens": 1,
+}
+
+
+def test_fields_are_told_by_pointer_few_and_clean(out: io.StringIO) -> None:
+    many = {f"/{HOSTILE}/{index}": FIELD for index in range(100)} | {"/" + "y" * 1000: FIELD}
+    logs.log_outcome(an_outcome(report=Report(choices=[choice(-1.0, told={"fields": many})])))
+    logs.log_outcome(an_outcome(report=Report(choices=[choice(-1.0, told={"fields": None})])))
+    logs.log_outcome(an_outcome(report=Report(choices=[choice(-1.0, told={"tokens": 1})])))
+    first, second, third = lines(out)
+    assert out.getvalue().count("\n") == 3
+    assert first["fields_left_out"] == 101 - summary.MAX_FIELDS
+    assert first["fields"]['/a\ufffdb\ufffdc\ufffdd\ufffde\ufffd"f\\/0'] == {
+        name: FIELD[name] for name in summary.FIELD_NAMES
+    }
+    assert len(first["fields"]) == summary.MAX_FIELDS
+    assert (second["fields"], "fields" in third) == (None, False)
+
+
+def test_pointers_that_are_alike_once_cut_are_counted(out: io.StringIO) -> None:
+    told: dict[str, object] = {"fields": {"/" + "y" * 200 + end: FIELD for end in "ab"}}
+    logs.log_outcome(an_outcome(report=Report(choices=[choice(-1.0, told=told)])))
+    (line,) = lines(out)
+    assert (list(line["fields"]), line["fields_left_out"]) == (["/" + "y" * 127], 1)
+
+
+TRACE = "0af7651916cd43dd8448eb211c80319c"
+
+
+@pytest.mark.parametrize(
+    ("headers", "found"),
+    [
+        ([f"00-{TRACE}-b7ad6b7169203331-01"], TRACE),
+        ([f" 00-{TRACE}-b7ad6b7169203331-00\t"], TRACE),
+        ([f"cc-{TRACE}-b7ad6b7169203331-01-later"], TRACE),
+        ([f"cc-{TRACE}-b7ad6b7169203331-01."], None),
+        ([f"00-{TRACE}-b7ad6b7169203331-01-later"], None),
+        ([f"ff-{TRACE}-b7ad6b7169203331-01"], None),
+        ([f"00-{TRACE.upper()}-b7ad6b7169203331-01"], None),
+        ([f"00-{'0' * 32}-b7ad6b7169203331-01"], None),
+        ([f"00-{TRACE}-{'0' * 16}-01"], None),
+        ([f"00-{TRACE[1:]}-b7ad6b7169203331-01"], None),
+        ([f"00-{TRACE}-b7ad6b7169203331"], None),
+        ([""], None),
+        ([], None),
+        ([f"00-{TRACE}-b7ad6b7169203331-01"] * 2, None),
+    ],
+)
+def test_a_trace_id_is_valid_or_not_there(headers: list[str], found: str | None) -> None:
+    assert logs.trace_id([header.encode() for header in headers]) == found
+
+
+@pytest.mark.parametrize("fields", [True, False])
+async def test_over_the_wire_names_of_fields_but_no_values(fields: bool) -> None:
+    tokens = [("{", -0.1), ('"total"', -0.2), (":", -0.1), ('"', -0.1), ("canary", -0.5), ('"}', -0.1)]
+    content = [
+        {"token": token, "logprob": logprob, "bytes": list(token.encode())} for token, logprob in tokens
+    ]
+    message = {"role": "assistant", "content": "".join(token for token, _ in tokens)}
+    one = {"index": 0, "message": message, "logprobs": {"content": content}, "finish_reason": "stop"}
+    answer = json.dumps({"id": "chatcmpl-1", "model": "m", "choices": [one]}).encode()
+    wish = json.dumps({"model": "m", "confidence": {"fields": fields}}).encode()
+    async with proxied(answering(sized(answer))) as proxy:
+        extra = f"traceparent: 00-{TRACE}-b7ad6b7169203331-01\r\n".encode()
+        assert (await proxy.ask(post(wish, extra=extra))).status == 200
+        line = logs.fields(await proxy.outcome())
+    assert (line["trace_id"], line["tokens"], line["aligned"]) == (TRACE, 6, True)
+    assert line["min_probability"] == math.exp(-0.5)
+    told = dict.fromkeys(("geometric_mean_probability", "probability", "min_probability"), math.exp(-0.5))
+    assert line.get("fields") == ({"/total": told} if fields else None)
+    assert "canary" not in repr(line)
 
 
 def test_without_a_report_there_are_no_figures(out: io.StringIO) -> None:
     logs.log_outcome(an_outcome(report=None, upstream_head=None, first_chunk=None))
     (line,) = lines(out)
     assert (line["id"], line["tokens"], line["perplexity"], line["first_chunk_ms"]) == (None, 0, None, None)
+    assert "choices" not in line
     assert line["failures"] == {}
 
 
