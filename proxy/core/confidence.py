@@ -4,6 +4,7 @@ Law: a wrong wish is refused with the path of what is wrong; figures that are un
 there are none at all.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -103,12 +104,28 @@ def tell(
     return told
 
 
+def tell_calls(tokens: Sequence[Token], calls: Sequence[bytes]) -> list[dict[str, object]]:
+    """Fields of each tool call's arguments, where the API gives their tokens. The calls stand in the tokens in their
+    order, so they are looked for from the last one on, each before the one behind it."""
+    told: list[dict[str, object]] = []
+    for arguments in reversed(calls):
+        overlay = lay(tokens, arguments) if arguments else None
+        found = fields(tokens, arguments) if overlay is not None else None
+        told.append({"fields": None if found is None else describe(found)})
+        if overlay is not None:
+            tokens = tokens[: overlay.over(0, 1)[0]]
+    return told[::-1]
+
+
 def header(choices: list[dict[str, object]]) -> bytes:
     """The value of the answer's header: a JSON array, an object a choice, in ASCII."""
     value = _ascii(choices)
     if len(value) > MAX_HEADER:
         value = _ascii(
-            [{k: v for k, v in choice.items() if k not in ("fields", "labels")} for choice in choices]
+            [
+                {k: v for k, v in choice.items() if k not in ("fields", "labels", "tool_calls")}
+                for choice in choices
+            ]
         )
     return value
 

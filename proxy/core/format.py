@@ -78,6 +78,8 @@ class Place:
     confidence: bool = False
     """The member `confidence` stands here: as the last one of the choice's object, once the choice has ended or, where
     nothing says so, once there is text."""
+    arguments: tuple[Path, ...] = ()
+    """Where the arguments of tool calls stand, pieces of JSON in strings; the array's objects may have an `index`."""
     late: bool = False
     """In a stream the text comes only at the end, all at once."""
 

@@ -27,6 +27,8 @@ class Sighting:
     """Text by part; None where something stands there that is no text (tool calls)."""
     blind: bool = True
     """Nothing stands where the format keeps text."""
+    arguments: list[tuple[int, str]] = field(default_factory=list)
+    """(index of the tool call, piece of its arguments)"""
     ended: bool = False
     owner: Value | None = field(default=None, compare=False)
     """The choice's object."""
@@ -82,6 +84,8 @@ def walk(root: object, fmt: Format, reading: Reading) -> list[Visit]:
                     sighting.owner = owner
                 before = len(visits)
                 _look(owner, branches, sighting, visits)
+                if place.arguments and any(part is Part.TOOL for part, _ in sighting.texts):
+                    sighting.arguments = _arguments(owner, place.arguments)
                 if ended or place.texts or len(visits) > before:
                     sightings.append(sighting)
     return visits
@@ -164,6 +168,17 @@ def objects_at(
             return ()
         value = value.get(name)
     return ((value, positions),) if isinstance(value, dict) else ()
+
+
+def _arguments(owner: Value, paths: tuple[Path, ...]) -> list[tuple[int, str]]:
+    found = []
+    for path in paths:
+        depth = path.index(EACH) + 1
+        for call, positions in objects_at(owner, path[:depth]):
+            index, piece = call.get("index"), _at(call, path[depth:])
+            if isinstance(piece, str):
+                found.append((index if type(index) is int else positions[-1], piece))
+    return found
 
 
 def _key(place: Place, owner: Value, top: Value, positions: tuple[int, ...]) -> tuple[object, ...]:

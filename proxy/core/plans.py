@@ -31,6 +31,9 @@ def plan(fmt: Format) -> Plan:
                 _grow(tree, (part,), {})
         for text in place.texts:
             _grow(tree, place.path + text.path, {})
+        for path in place.arguments:
+            _grow(tree, place.path + path, {})
+            _grow(tree, (*place.path, *path[: path.index(EACH) + 1], "index"), {})
         for slot in place.slots:
             for shape in slot.shapes:
                 whole = slot.part is Part.ALTERNATIVES

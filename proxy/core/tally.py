@@ -8,7 +8,7 @@ from array import array
 from typing import Final
 
 from proxy.core.alignment import Aligner, Placed, Texts, over_whole
-from proxy.core.confidence import tell
+from proxy.core.confidence import tell, tell_calls
 from proxy.core.figures import Figures, status_of
 from proxy.core.format import Counting, Format
 from proxy.core.places import Sighting
@@ -27,7 +27,17 @@ _SAME_NULL: Final = 1e300
 class _Choice:
     """What is remembered of one choice while its answer passes."""
 
-    __slots__ = ("aligner", "counted", "kept", "kept_text", "report", "text_length", "tools")
+    __slots__ = (
+        "aligner",
+        "arguments",
+        "counted",
+        "kept",
+        "kept_text",
+        "kept_tools",
+        "report",
+        "text_length",
+        "tools",
+    )
 
     def __init__(self, key: tuple[object, ...], *, late: bool) -> None:
         self.report = ChoiceReport(key, Figures())
@@ -35,6 +45,10 @@ class _Choice:
         """The answer's tokens, where fields or labels are wanted and they are not too many."""
         self.kept_text: list[str] = []
         """Their text."""
+        self.kept_tools: list[Token] = []
+        """The tokens of tool calls, likewise."""
+        self.arguments: dict[int, list[str]] = {}
+        """Pieces of each tool call's arguments, likewise."""
         self.tools = False
         """A tool was called."""
         self.aligner = Aligner(late=late)
@@ -102,6 +116,8 @@ class Tally:
         if self._ask.confidence is not None:
             choice.tools = choice.tools or any(part is Part.TOOL for part, _ in sighting.texts)
             if choice.kept is not None:
+                for index, piece in sighting.arguments:
+                    choice.arguments.setdefault(index, []).append(piece)
                 choice.kept_text += [text for part, text in texts if part is Part.ANSWER and text]
         self._count(choice, placed)
 
@@ -114,9 +130,12 @@ class Tally:
         reason = "tool_call" if choice.tools else "upstream_sent_none"
         if self._ask.refused:
             reason = "refused_by_upstream"
-        text = "".join(choice.kept_text).encode("utf-8", "surrogatepass")
-        choice.report.told = tell(wanted, choice.report.figures, reason, choice.kept, text)
-        return choice.report.told
+        told = tell(wanted, choice.report.figures, reason, choice.kept, _bytes(choice.kept_text))
+        if wanted.fields and choice.arguments:
+            calls = [_bytes(pieces) for _, pieces in sorted(choice.arguments.items())]
+            told["tool_calls"] = tell_calls(choice.kept_tools, calls)
+        choice.report.told = told
+        return told
 
     def _settle(self, choice: _Choice) -> None:
         self._count(choice, choice.aligner.close())
@@ -168,21 +187,24 @@ class Tally:
             [(part, text[max(0, length - start) :] if text else text) for part, text in texts],
         )
 
-    def _keep(self, choice: _Choice, token: Token) -> None:
+    def _keep(self, choice: _Choice, token: Token, part: Part) -> None:
         assert choice.kept is not None
-        choice.kept.append(token)
-        if len(choice.kept) > _MAX_KEPT or len(choice.kept_text) > _MAX_KEPT:
-            choice.kept, choice.kept_text = None, []
+        if part is Part.ANSWER:
+            choice.kept.append(token)
+        elif part is Part.TOOL:
+            choice.kept_tools.append(token)
+        if len(choice.kept) + len(choice.kept_tools) > _MAX_KEPT or len(choice.kept_text) > _MAX_KEPT:
+            choice.kept, choice.kept_text, choice.kept_tools, choice.arguments = None, [], [], {}
 
     def _count(self, choice: _Choice, placed: Placed) -> None:
         counts, scored = self.report.status_counts, self.report.scored
         figures = choice.report.figures
         for token, part in placed:
             logprob = token.logprob
+            if choice.kept is not None:
+                self._keep(choice, token, part)
             if part is Part.ANSWER:
                 name, status = "answer", figures.count(token)
-                if choice.kept is not None:
-                    self._keep(choice, token)
                 if figures.last_margin is not None:
                     self.report.margins.append(figures.last_margin)
             elif part is Part.REASONING:
@@ -197,3 +219,7 @@ class Tally:
 def _length(texts: Texts) -> int:
     """Characters of the answer's text."""
     return sum(len(text or "") for part, text in texts if part is Part.ANSWER)
+
+
+def _bytes(pieces: list[str]) -> bytes:
+    return "".join(pieces).encode("utf-8", "surrogatepass")

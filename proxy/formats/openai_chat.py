@@ -37,6 +37,10 @@ FORMAT = Format(
                 Slot(("output_token_logprobs",), (TUPLES,), Part.AGGREGATE),
                 Slot(("raw_output", "completion_logprobs", "content"), (_TOKENS,), Part.AGGREGATE),
             ),
+            arguments=(
+                ("delta", "tool_calls", "[]", "function", "arguments"),
+                ("message", "tool_calls", "[]", "function", "arguments"),
+            ),
             texts=tuple(
                 Text((holder, member), part)
                 for holder in ("delta", "message")

@@ -301,6 +301,53 @@ def _without_told(value: object) -> object:
     return [_without_told(item) for item in value] if isinstance(value, list) else value
 
 
+def test_fields_of_a_tool_calls_arguments() -> None:
+    """vLLM gives the tokens of tool calls, with the markup around the arguments."""
+    pieces = [
+        '<tool_call>{"name":"f","arguments":',
+        '{"city":"',
+        "Paris",
+        '","n":',
+        "3",
+        "}",
+        "}</tool_call>",
+    ]
+    content = [{"token": piece, "logprob": -0.1 * (i + 1)} for i, piece in enumerate(pieces)]
+    call = {"type": "function", "function": {"name": "f", "arguments": '{"city":"Paris","n":3}'}}
+    body = {
+        "choices": [
+            {
+                "index": 0,
+                "message": {"content": None, "tool_calls": [call]},
+                "logprobs": {"content": content},
+                "finish_reason": "tool_calls",
+            }
+        ]
+    }
+    wish = ask(b'{"logprobs":true,"confidence":{"fields":true}}')
+    told = json.loads(through(CHAT, "whole", wish, json.dumps(body).encode()))["choices"][0]["confidence"]
+    assert (told["tokens"], told["reason"]) == (0, "tool_call")
+    assert told["fields"] == {}
+    found = told["tool_calls"][0]["fields"]
+    assert found["/city"]["probability"] == pytest.approx(exp(-0.3))
+    assert found["/n"]["probability"] == pytest.approx(exp(-0.5))
+    # The same in a stream, the arguments in pieces, two calls with equal arguments.
+    events = []
+    for index in (0, 1):
+        for piece, part in ((pieces[:2], '{"city":"'), (pieces[2:4], 'Paris","n":'), (pieces[4:], "3}")):
+            tokens = [content[pieces.index(one)] | {"logprob": -0.1 * (index + 1)} for one in piece]
+            delta = {"tool_calls": [{"index": index, "function": {"arguments": part}}]}
+            events.append({"choices": [{"index": 0, "delta": delta, "logprobs": {"content": tokens}}]})
+    events.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]})
+    stream = b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events)
+    last = through(CHAT, "sse", wish, stream, 7).strip().split(b"\n\n")[-1]
+    calls = json.loads(last[6:])["choices"][0]["confidence"]["tool_calls"]
+    assert [call["fields"]["/city"]["probability"] for call in calls] == [
+        pytest.approx(exp(-0.1)),
+        pytest.approx(exp(-0.2)),
+    ]
+
+
 def test_fields_that_cannot_be_told_have_a_reason() -> None:
     token, figures = Token(b"a", -0.5), Figures()
     wish = Wanted(fields=True)
