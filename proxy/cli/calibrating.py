@@ -77,7 +77,7 @@ def read(lines: Iterable[bytes], confidence: str, correct: str) -> tuple[list[Pa
             if bad <= _MAX_TOLD:
                 click.echo(f"line {number}: left out: {error}", err=True)
     if bad > _MAX_TOLD:
-        click.echo(f"and {bad - _MAX_TOLD} more lines left out", err=True)
+        click.echo(f"and {bad - _MAX_TOLD} more left out", err=True)
     return pairs, bad
 
 
@@ -141,7 +141,7 @@ def report(
         return name, _number(get(figures)), _interval(reflected(map(get, resamples), get(figures), moved))
 
     count, right = sample.count, sample.right
-    left_out = f"; {bad} lines left out" if bad else ""
+    left_out = f"; {bad} line{'s' if bad > 1 else ''} left out" if bad else ""
     yield f"{count} pairs: {right} right ({right / count:.1%}), {count - right} wrong{left_out}"
     yield ""
     yield from _table(

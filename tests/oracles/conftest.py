@@ -1,6 +1,7 @@
 """Other people's numbers for ours. Each test file here is collected only where the libraries it asks are installed:
 
     pip install structured-logprobs==0.1.5 llm-structured-confidence==0.4.5
+    pip install scikit-learn==1.9.1
 
 An environment of their own is best, since structured-logprobs holds `openai` at 1.58. What the libraries said is kept
 in tests/core, where every run compares with it.
@@ -9,7 +10,9 @@ in tests/core, where every run compares with it.
 from importlib.util import find_spec
 
 NEEDS = {
+    "test_calibration_oracle.py": ("sklearn",),
     "test_fields_oracle.py": ("structured_logprobs", "llm_structured_confidence"),
+    "test_figures_oracle.py": ("scipy", "uqlm", "lm_polygraph"),
 }
 
 collect_ignore = [
