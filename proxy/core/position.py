@@ -42,7 +42,7 @@ def position(token: Token) -> Position | None:
     return Position(
         exp(logprobs[0]) - exp(logprobs[1]) if len(logprobs) > 1 else None,
         chosen >= logprobs[0],
-        _entropy(logprobs, least) if count >= MIN_FOR_ENTROPY else None,
+        entropy_bound(logprobs, least) if count >= MIN_FOR_ENTROPY else None,
     )
 
 
@@ -66,8 +66,8 @@ def _holds(token: Token, chosen: float) -> bool:
     )
 
 
-def _entropy(logprobs: list[float], least: float) -> float:
-    """Least entropy in nats that fits what is known.
+def entropy_bound(logprobs: list[float], least: float) -> float:
+    """Least entropy in nats that fits what is known: the logprobs of known tokens, and the least of the listed ones.
 
     h = -sum p ln p over the known tokens; the rest mass r is spread over unseen tokens, each of probability q at most,
     q being the least of the listed ones: H >= h - m q ln q - e ln e with m = floor(r/q), e = r - m q. Entropy is

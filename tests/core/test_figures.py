@@ -1,6 +1,7 @@
 """Figures against naive formulas, against other people's libraries, and where numbers are hostile."""
 
 import json
+import random
 from math import exp, fsum, log
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from proxy.core.figures import NAMES, WINDOW, Figures
-from proxy.core.position import position
+from proxy.core.position import entropy_bound, position
 from proxy.core.tokens import Alternative, Token
 
 CAPTURE = Path(__file__).parents[1] / "captures" / "openai-chat" / "vllm-0320-chat_lp_top5.upstream.json"
@@ -194,6 +195,27 @@ def test_entropy_is_a_lower_bound(weights: list[float], k: int, chosen: int) -> 
     rest, q = max(0.0, 1 - fsum(known)), ps[:k][-1]
     filled = known + [q] * int(rest // q)
     assert found.entropy == pytest.approx(_entropy([*filled, max(0.0, 1 - fsum(filled))]), abs=1e-6)
+
+
+def test_entropy_is_a_lower_bound_over_ten_thousand_distributions() -> None:
+    """k from 1 to 20 of 2 to 200 tokens, flat to peaked; the bound itself does not need five."""
+    draw = random.Random(7)
+    for _ in range(10_000):
+        sharpness = draw.choice((0.1, 1, 5, 20))
+        weights = [exp(sharpness * draw.gauss(0, 1)) for _ in range(draw.randint(2, 200))]
+        total = fsum(weights)
+        ps = sorted((w / total for w in weights), reverse=True)
+        known = [log(p) for p in ps[: draw.randint(1, 20)] if p > 0]
+        bound = entropy_bound(known, min(known))
+        assert -1e-9 <= bound <= _entropy(ps) + 1e-9
+
+
+def test_entropy_of_scipy_where_nothing_is_unseen() -> None:
+    """scipy.stats.entropy([0.5, 0.25, 0.125, 0.0625, 0.0625]) of scipy 1.17.1."""
+    listed = [Alternative(b"%d" % i, log(p)) for i, p in enumerate((0.5, 0.25, 0.125, 0.0625, 0.0625))]
+    found = position(Token(b"0", log(0.5), None, listed))
+    assert found is not None
+    assert found.entropy == pytest.approx(1.2996509635498974, abs=1e-12)
 
 
 def test_entropy_of_forbidden_alternatives() -> None:

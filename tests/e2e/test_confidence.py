@@ -119,6 +119,32 @@ def test_fields_of_a_structured_answer(proxy: Running) -> None:
     )
 
 
+def test_a_fields_tokens_joined_give_its_text(proxy: Running) -> None:
+    """Beside the client's own logprobs: laid out by hand, the tokens over a value are as many as are told."""
+    body = chat("Capital of France, as JSON.", logprobs=True, top_logprobs=1, confidence={"fields": True})
+    body |= {
+        "max_tokens": 40,
+        "response_format": {"type": "json_schema", "json_schema": {"name": "a", "schema": SCHEMA}},
+    }
+    choice = post(f"{proxy.root}/v1/chat/completions", body).values[0]["choices"][0]
+    text = choice["message"]["content"].encode()
+    pieces = [bytes(token["bytes"]) for token in choice["logprobs"]["content"]]
+    joined = b"".join(pieces)
+    start = joined.rindex(text)
+    told = choice["confidence"]["fields"]
+    city = json.loads(text)["city"].encode()
+    at = joined.index(b'"' + city + b'"', start) + 1
+    over, pos = b"", 0
+    count = 0
+    for piece in pieces:
+        if pos < at + len(city) and pos + len(piece) > at:
+            over += piece
+            count += 1
+        pos += len(piece)
+    assert city in over
+    assert told["/city"]["tokens"] == count
+
+
 def test_labels_of_a_classifier(proxy: Running) -> None:
     client = OpenAI(base_url=proxy.base_url, api_key="none", max_retries=0)
     stream = client.chat.completions.create(
