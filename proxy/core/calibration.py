@@ -120,7 +120,7 @@ class Sample:
 
     def resample(self, times: int, uniform: Callable[[], float]) -> list[Figures]:
         """Figures of `times` resamples, by the bootstrap with Poisson frequencies: every pair counts as often as an
-        independent Poisson(1) says (Hanley and MacGibbon 2006, doi:10.1016/j.cmpb.2006.04.006), so pairs that are alike
+        independent Poisson(1) says (Hanley and MacGibbon 2006, Computer Methods and Programs in Biomedicine 83), so pairs that are alike
         are drawn at once, as Poisson of their number. `uniform` gives numbers in [0, 1).
 
         With more than MAX_GROUPS distinct confidences, neighbours are taken together in the resamples; what that moves

@@ -9,9 +9,9 @@ from typing import Final, NamedTuple
 
 
 class Said(NamedTuple):
-    """Of the pairs that `pairs` makes from `count`, `seed` and `digits`."""
+    """Of the pairs that `pairs` makes from `size`, `seed` and `digits`."""
 
-    count: int
+    size: int
     seed: int
     digits: int
     """Of the confidences, so that they tie; 0: all."""

@@ -24,22 +24,22 @@ def near(value: object) -> object:
 # -- scikit-learn's numbers
 
 
-@pytest.mark.parametrize("said", SAID, ids=lambda said: f"{said.count} of seed {said.seed}")
+@pytest.mark.parametrize("said", SAID, ids=lambda said: f"{said.size} of seed {said.seed}")
 def test_as_scikit_learn_says(said: Said) -> None:
-    sample = Sample(pairs(said.count, said.seed, said.digits))
+    sample = Sample(pairs(said.size, said.seed, said.digits))
     figures = sample.figures
-    assert (sample.count, sample.right) == (said.count, said.right)
+    assert (sample.count, sample.right) == (said.size, said.right)
     assert (figures.auroc, figures.brier) == (near(said.auroc), near(said.brier))
     assert (figures.ece, figures.ece_mass) == (near(said.ece), near(said.ece_mass))
     bins = sample.bins()
     assert [one.accuracy for one in bins] == near(said.accuracies)
     assert [one.confidence for one in bins] == near(said.confidences)
-    assert sum(one.pairs for one in bins) == said.count
+    assert sum(one.pairs for one in bins) == said.size
 
 
 @pytest.mark.parametrize("said", [said for said in SAID if said.auroc_interval], ids=lambda said: said.seed)
 def test_intervals_are_those_of_resamples_with_replacement(said: Said) -> None:
-    sample = Sample(pairs(said.count, said.seed, said.digits))
+    sample = Sample(pairs(said.size, said.seed, said.digits))
     found = sample.resample(2000, Random(1).random)
     assert interval(one.auroc for one in found) == pytest.approx(said.auroc_interval, abs=0.005)
     assert interval(one.brier for one in found) == pytest.approx(said.brier_interval, abs=0.003)

@@ -17,9 +17,9 @@ def near(value: object) -> object:
     return pytest.approx(value, rel=1e-9, abs=1e-12)
 
 
-@pytest.mark.parametrize("said", SAID, ids=lambda said: f"{said.count} of seed {said.seed}")
+@pytest.mark.parametrize("said", SAID, ids=lambda said: f"{said.size} of seed {said.seed}")
 def test_the_kept_numbers(said: Said) -> None:
-    found = pairs(said.count, said.seed, said.digits)
+    found = pairs(said.size, said.seed, said.digits)
     confidences, right = np.array([c for c, _ in found]), np.array([right for _, right in found])
     assert roc_auc_score(right, confidences) == near(said.auroc)
     assert brier_score_loss(right, confidences) == near(said.brier)
@@ -32,7 +32,7 @@ def test_the_kept_numbers(said: Said) -> None:
     ):
         at = np.searchsorted(edges[1:-1], confidences)
         gaps = [abs(confidences[at == index].sum() - right[at == index].sum()) for index in range(10)]
-        assert error == near(sum(gaps) / said.count)
+        assert error == near(sum(gaps) / said.size)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -1,6 +1,7 @@
 """`calibrate`: what it reads, what it prints, and how it ends."""
 
 import json
+import math
 import re
 import struct
 import subprocess
@@ -13,7 +14,11 @@ from xml.etree import ElementTree as ET
 import pytest
 from click.testing import CliRunner, Result
 
-from proxy import cli
+from proxy import cli, logs
+from proxy.core.figures import Figures
+from proxy.core.report import ChoiceReport, Outcome, Report
+from proxy.core.summary import FIELD_NAMES
+from proxy.core.tokens import Token
 from tests.core.golden_calibration import SAID, pairs
 
 
@@ -110,6 +115,20 @@ def test_resamples_without_a_threshold_are_told() -> None:
 def test_members_are_names_paths_or_pointers(member: str, of) -> None:
     data = lines(*({**of(c), "judge": {"ok": int(right)}} for c, right in pairs(40, 4, 2)))
     result = invoke("-", "--confidence", member, "--correct", "judge.ok", "--bootstrap", 0, data=data)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert cells(result.stdout)["AUROC"][0] == "0.8725"
+
+
+@pytest.mark.parametrize("member", ["geometric_mean_probability", "/fields/~1total/min_probability"])
+def test_the_lines_of_the_log_are_read_once_it_is_known_what_was_right(member: str) -> None:
+    logged = []
+    for c, right in pairs(40, 4, 2):
+        figures = Figures()
+        figures.count(Token(b"a", math.log(c)))
+        told: dict[str, object] = {"fields": {"/total": dict.fromkeys(FIELD_NAMES, c)}}
+        report = Report(choices=[ChoiceReport((0,), figures, told=told)])
+        logged.append({**logs.fields(Outcome(0.0, "POST", report=report)), "correct": right})
+    result = invoke("-", "--confidence", member, "--bootstrap", 0, data=lines(*logged))
     assert (result.exit_code, result.stderr) == (0, "")
     assert cells(result.stdout)["AUROC"][0] == "0.8725"
 
