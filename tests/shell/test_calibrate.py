@@ -124,7 +124,7 @@ def test_the_lines_of_the_log_are_read_once_it_is_known_what_was_right(member: s
     logged = []
     for c, right in pairs(40, 4, 2):
         figures = Figures()
-        figures.count(Token(b"a", math.log(c)))
+        figures.count(Token(b"a", math.log(c or 1e-9)))
         told: dict[str, object] = {"fields": {"/total": dict.fromkeys(FIELD_NAMES, c)}}
         report = Report(choices=[ChoiceReport((0,), figures, told=told)])
         logged.append({**logs.fields(Outcome(0.0, "POST", report=report)), "correct": right})
