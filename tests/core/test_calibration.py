@@ -129,6 +129,11 @@ def test_the_threshold_is_the_least_with_the_precision(found: list[Pair], wanted
     assert (figures.threshold, figures.coverage, figures.precision) == expected
 
 
+def test_a_precision_that_is_just_met_is_met() -> None:
+    figures = Sample([(0.8, index > 0) for index in range(10)] + [(0.7, False)], precision=0.9).figures
+    assert (figures.threshold, figures.precision) == (0.8, 0.9)
+
+
 def test_without_pairs_there_is_nothing() -> None:
     with pytest.raises(ValueError, match="no pairs"):
         Sample([])

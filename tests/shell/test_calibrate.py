@@ -110,6 +110,7 @@ def test_resamples_without_a_threshold_are_told() -> None:
         ("choices.1.p", lambda c: {"choices": [0, {"p": c}]}),
         ("/fields/~1total/probability", lambda c: {"fields": {"/total": {"probability": c}}}),
         ("/a~0b/0", lambda c: {"a~b": [c]}),
+        ("/a~01", lambda c: {"a~1": c}),
     ],
 )
 def test_members_are_names_paths_or_pointers(member: str, of) -> None:
