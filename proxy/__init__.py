@@ -3,7 +3,7 @@
 The map, from the outside in. A module imports only from those below it; the machine checks that.
 
 ========== ==============================================================================
-cli        the commands: serve, check, enrich, demo, formats
+cli        the commands: serve, check, enrich, calibrate, demo, formats
 demo       a real model, so that there is something to look at without a key
 server     listeners, routing, drain
 exchange   the life of one request and its answer; makes the Outcome

@@ -10,5 +10,6 @@ framing      from a stream to payloads: `frames`, `events`, `growing`
 rewriter     all of it, as feed and end              edits        the only writer
 tally        tokens counted once, laid over the text by `alignment`
 figures      and `position`: numbers of confidence   confidence   what a client is told; `fields`, `labels`, `hiding`
-report       what is known at the end
+report       what is known at the end; `summary` for the log
+calibration  how well a confidence tells right from wrong
 """
