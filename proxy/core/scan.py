@@ -183,7 +183,9 @@ class Scanner:
             if mark == b"}":
                 found.end = pos
                 if not found:
-                    found[""] = ...  # members that the plan steps over: not empty, as it is to the fast reader
+                    found[
+                        ""
+                    ] = ...  # members that the plan steps over: not empty, as it is to the fast reader
                 return found, pos + 1
             if mark != b",":
                 raise ScanError(f"expected ',' or '}}' at byte {pos}")

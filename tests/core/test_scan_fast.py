@@ -59,7 +59,9 @@ def test_any_body_in_any_format(body: str, fmt: Format) -> None:
     assert_same(body.encode(), fmt)
 
 
-@pytest.mark.parametrize("value", ["{}", '{"a":1}', '{"function":1}', "[]", "[0]", "[{}]", "null", "0", '"x"', "true"])
+@pytest.mark.parametrize(
+    "value", ["{}", '{"a":1}', '{"function":1}', "[]", "[0]", "[{}]", "null", "0", '"x"', "true"]
+)
 def test_what_fits_no_slot_is_the_same_to_both(value: str) -> None:
     for fmt, body in (
         ("gemini", '{"candidates":[{"avgLogprobs":%s,"logprobsResult":{"chosenCandidates":%s}}]}'),
