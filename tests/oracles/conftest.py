@@ -1,9 +1,10 @@
 """Other people's numbers for ours. Each test file here is collected only where the libraries it asks are installed:
 
-    pip install structured-logprobs==0.1.5 llm-structured-confidence==0.4.5
-    pip install scikit-learn==1.9.1
+    pip install structured-logprobs==0.1.5 llm-structured-confidence==0.4.5 scikit-learn==1.9.1 scipy
+    pip install --no-deps uqlm==0.6.7 lm-polygraph==0.7.0
 
-An environment of their own is best, since structured-logprobs holds `openai` at 1.58. What the libraries said is kept
+In an environment of their own, beside the proxy and the `tests` group: structured-logprobs holds `openai` at 1.58, and
+the last two would bring torch. That is why they are no dependency group, which could not say `--no-deps`. What the libraries said is kept
 in tests/core, where every run compares with it.
 """
 
