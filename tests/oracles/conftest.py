@@ -4,8 +4,8 @@
     pip install --no-deps uqlm==0.6.7 lm-polygraph==0.7.0
 
 In an environment of their own, beside the proxy and the `tests` group: structured-logprobs holds `openai` at 1.58, and
-the last two would bring torch. That is why they are no dependency group, which could not say `--no-deps`. What the libraries said is kept
-in tests/core, where every run compares with it.
+the last two would bring torch. They are no dependency group because one cannot say `--no-deps`. What the libraries
+said is kept in tests/core, where every run compares with it.
 """
 
 from importlib.util import find_spec
