@@ -8,7 +8,7 @@ of the next token that has some.
 from collections.abc import Sequence
 from typing import Final
 
-from proxy.core.tokens import Part, Token
+from proxy.core.tokens import Part, Token, text_bytes
 
 Texts = Sequence[tuple[Part, str | None]]
 """Text by part; None where something stands there that is no text (tool calls)."""
@@ -24,7 +24,7 @@ def over_whole(tokens: Sequence[Token], texts: Texts) -> tuple[Placed, bool]:
 
     The visible text is looked for in the joined bytes from the end: tokens over it make the answer, tokens before it
     are reasoning or control, tokens after it control. Where it is not found every token counts as answer."""
-    visible = _encode("".join(text for part, text in texts if part is Part.ANSWER and text))
+    visible = text_bytes("".join(text for part, text in texts if part is Part.ANSWER and text))
     others = [part for part, text in texts if part is not Part.ANSWER and text != ""]
     joined = b"".join([token.data for token in tokens])
     if not visible:
@@ -79,13 +79,13 @@ class Aligner:
         self._seen = self._seen or bool(tokens)
         if len(tokens) == 1 == len(texts) and not self._tokens and not self._segments:
             part, text = texts[0]
-            if text is None or (tokens[0].data and _encode(text) == tokens[0].data):
+            if text is None or (tokens[0].data and text_bytes(text) == tokens[0].data):
                 return [(tokens[0], part)]
         self._tokens += tokens
         for part, text in texts:
             if text:
                 self._late = False
-                self._add(part, _encode(text))
+                self._add(part, text_bytes(text))
         if not self._segments and any(text is None for _, text in texts):
             return self._place(len(self._tokens), texts[0][0])
         if tokens and self._segments and not any(token.data for token in self._tokens):
@@ -183,7 +183,3 @@ class Aligner:
             self._segments[0] = part, text[count:]
         else:
             del self._segments[0]
-
-
-def _encode(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")

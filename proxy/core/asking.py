@@ -10,7 +10,7 @@ from typing import cast
 import orjson
 
 from proxy.core.edits import Edit
-from proxy.core.format import TOP, Format, Path
+from proxy.core.format import TOP, Format, member_at
 from proxy.core.scan import ALL, Obj, ScanError, scan, text_of
 
 
@@ -67,15 +67,6 @@ def without(body: bytes, member: str) -> list[Edit]:
     if last < end:
         edits.append(Edit(last, end, b""))
     return edits
-
-
-def member_at(value: object, path: Path) -> object:
-    """The member at a path through objects, None where there is none."""
-    for name in path:
-        if not isinstance(value, dict):
-            return None
-        value = value.get(name)
-    return value
 
 
 def _object(body: bytes) -> Obj:

@@ -20,6 +20,15 @@ Path = tuple[str, ...]
 EACH: Final = "[]"
 
 
+def member_at(value: object, path: Path) -> object:
+    """The member at a path through objects, None where there is none."""
+    for name in path:
+        if not isinstance(value, dict):
+            return None
+        value = value.get(name)
+    return value
+
+
 class Counting(Enum):
     """How repeated sightings of one choice add up."""
 

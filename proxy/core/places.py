@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from proxy.core.edits import Edit
-from proxy.core.format import EACH, Format, Path, Place, Slot
+from proxy.core.format import EACH, Format, Path, Place, Slot, member_at
 from proxy.core.shape import Value
 from proxy.core.tokens import Alternative, Part, Token
 
@@ -68,14 +68,14 @@ def walk(root: object, fmt: Format, reading: Reading) -> list[Visit]:
             reading.model = _first_text(top, fmt.model)
         if reading.id is None:
             reading.id = _first_text(top, fmt.id)
-        reading.error = reading.error or bool(_at(top, fmt.error))
+        reading.error = reading.error or bool(member_at(top, fmt.error))
         for place, branches in _trees(fmt):
             if place.when and top.get(place.when[0]) != place.when[1]:
                 continue
             for owner, positions in objects_at(top, place.path):
                 if place.of and owner.get(place.of[0]) != place.of[1]:
                     continue
-                ended = bool(place.end) and bool(_at(owner, place.end))
+                ended = bool(place.end) and bool(member_at(owner, place.end))
                 if not ended and branches.keys().isdisjoint(owner):
                     continue
                 sighting = Sighting(place, (rank, *_key(place, owner, top, positions)), ended=ended)
@@ -175,7 +175,7 @@ def _arguments(owner: Value, paths: tuple[Path, ...]) -> list[tuple[int, str]]:
     for path in paths:
         depth = path.index(EACH) + 1
         for call, positions in objects_at(owner, path[:depth]):
-            index, piece = call.get("index"), _at(call, path[depth:])
+            index, piece = call.get("index"), member_at(call, path[depth:])
             if isinstance(piece, str):
                 found.append((index if type(index) is int else positions[-1], piece))
     return found
@@ -191,17 +191,9 @@ def _key(place: Place, owner: Value, top: Value, positions: tuple[int, ...]) -> 
     return tuple(key)
 
 
-def _at(value: object, path: Path) -> object:
-    for name in path:
-        if not isinstance(value, dict):
-            return None
-        value = value.get(name)
-    return value
-
-
 def _first_text(top: Value, paths: tuple[Path, ...]) -> str | None:
     for path in paths:
-        value = _at(top, path)
+        value = member_at(top, path)
         if isinstance(value, str) and value:
             return value
     return None

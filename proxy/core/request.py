@@ -11,10 +11,10 @@ from typing import Final
 import orjson
 
 from proxy.core import confidence
-from proxy.core.asking import coerced, member_at, switch_on, without
+from proxy.core.asking import coerced, switch_on, without
 from proxy.core.confidence import Wanted, WishError
 from proxy.core.edits import apply
-from proxy.core.format import Format, Kind, Rule
+from proxy.core.format import Format, Kind, Rule, member_at
 from proxy.core.problem import REFUSALS, Problem
 
 

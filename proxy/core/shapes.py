@@ -214,5 +214,7 @@ class Bare(Number):
 
 
 OBJECTS: Final = Objects()
+SAMPLED: Final = Objects(logprobs=(("logprob", "probability"), ("sampling_logprob", "sampling_probability")))
+"""With a second number beside the first: of the distribution that was sampled from (Fireworks)."""
 RUNS: Final = Runs()
 KEYED_BY_ID: Final = KeyedById()

@@ -14,7 +14,7 @@ from proxy.core.format import Counting, Format
 from proxy.core.places import Sighting
 from proxy.core.report import ChoiceReport, Report
 from proxy.core.request import Ask
-from proxy.core.tokens import Part, Token
+from proxy.core.tokens import Part, Token, text_bytes
 
 _NOT_COUNTED: Final = frozenset({Part.PROMPT, Part.AGGREGATE})
 _MAX_CHOICES: Final = 1024
@@ -130,9 +130,9 @@ class Tally:
         reason = "tool_call" if choice.tools else "upstream_sent_none"
         if self._ask.refused:
             reason = "refused_by_upstream"
-        told = tell(wanted, choice.report.figures, reason, choice.kept, _bytes(choice.kept_text))
+        told = tell(wanted, choice.report.figures, reason, choice.kept, text_bytes("".join(choice.kept_text)))
         if wanted.fields and choice.arguments:
-            calls = [_bytes(pieces) for _, pieces in sorted(choice.arguments.items())]
+            calls = [text_bytes("".join(pieces)) for _, pieces in sorted(choice.arguments.items())]
             told["tool_calls"] = tell_calls(choice.kept_tools, calls)
         choice.report.told = told
         return told
@@ -219,7 +219,3 @@ class Tally:
 def _length(texts: Texts) -> int:
     """Characters of the answer's text."""
     return sum(len(text or "") for part, text in texts if part is Part.ANSWER)
-
-
-def _bytes(pieces: list[str]) -> bytes:
-    return "".join(pieces).encode("utf-8", "surrogatepass")

@@ -65,4 +65,9 @@ def token_bytes(text: object, raw: object = None) -> bytes:
         return b""
     if text.startswith(("bytes:", "\\x")) and (match := _ESCAPED.fullmatch(text)):
         return bytes.fromhex(match[1].replace("\\x", ""))
+    return text_bytes(text)
+
+
+def text_bytes(text: str) -> bytes:
+    """UTF-8, in which a lone surrogate (half of an escaped pair) keeps its place."""
     return text.encode("utf-8", "surrogatepass")

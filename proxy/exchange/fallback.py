@@ -8,6 +8,8 @@ its input, so that much of the input is kept beside it, by reference.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
+from functools import partial
 from time import perf_counter
 from typing import Protocol
 
@@ -66,47 +68,14 @@ class Fallback:
         return report
 
     def feed(self, data: bytes) -> bytes:
-        if self.raw:
-            return data
-        began = perf_counter()
-        try:
-            out = self._rewriter.feed(data)
-            self._keep(data)
-        except Exception as fault:  # noqa: BLE001  # law 2: no fault of the enrichment costs a byte
-            self._tail.append(data)
-            self._tail_size += len(data)
-            self._held += len(data)
-            return self._failed(fault)
-        finally:
-            self.seconds += perf_counter() - began
-        return out
+        return data if self.raw else self._guarded(partial(self._rewriter.feed, data), data)
 
     def step(self) -> bytes:
-        if self.raw:
-            return b""
-        began = perf_counter()
-        try:
-            out = self._rewriter.step()
-            self._keep(b"")
-        except Exception as fault:  # noqa: BLE001  # as above
-            return self._failed(fault)
-        finally:
-            self.seconds += perf_counter() - began
-        return out
+        return b"" if self.raw else self._guarded(self._rewriter.step)
 
     def end(self, *, clean: bool) -> bytes:
         """The rest. If it is `busy` afterwards, steps bring what is left."""
-        if self.raw:
-            return b""
-        began = perf_counter()
-        try:
-            out = self._rewriter.end(clean=clean)
-            self._keep(b"")
-        except Exception as fault:  # noqa: BLE001  # as above
-            return self._failed(fault)
-        finally:
-            self.seconds += perf_counter() - began
-        return out
+        return b"" if self.raw else self._guarded(partial(self._rewriter.end, clean=clean))
 
     def give_up(self, reason: str) -> bytes:
         """No more rewriting: what is held leaves as it came."""
@@ -119,9 +88,20 @@ class Fallback:
         self._drop()
         return rest
 
-    def _failed(self, fault: Exception) -> bytes:
-        logs.get().error("rewriting failed, the answer passes unchanged", exc_info=fault)
-        return self.give_up("internal")
+    def _guarded(self, work: Callable[[], bytes], fed: bytes = b"") -> bytes:
+        """What `work`, a call of the rewriter's, gives; where it fails, all that is held and what was `fed` to it."""
+        began = perf_counter()
+        try:
+            out = work()
+            self._keep(fed)
+        except Exception as fault:  # noqa: BLE001  # law 2: no fault of the enrichment costs a byte
+            self._tail.append(fed)
+            self._held += len(fed)
+            logs.get().error("rewriting failed, the answer passes unchanged", exc_info=fault)
+            return self.give_up("internal")
+        finally:
+            self.seconds += perf_counter() - began
+        return out
 
     def _keep(self, data: bytes) -> None:
         self._held = held = self._rewriter.held

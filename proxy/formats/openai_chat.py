@@ -7,10 +7,8 @@ Law: data only. What imitators add stands in the same answers, so its slots are 
 
 from proxy.core.arrays import KEYED_BY_TEXT, PARALLEL, TUPLES
 from proxy.core.format import TOP, Format, Kind, Place, Rule, Slot, Text, is_true
-from proxy.core.shapes import KEYED_BY_ID, Bare, Objects
+from proxy.core.shapes import KEYED_BY_ID, SAMPLED, Bare
 from proxy.core.tokens import Part
-
-_TOKENS = Objects(logprobs=(("logprob", "probability"), ("sampling_logprob", "sampling_probability")))
 
 FORMAT = Format(
     name="openai-chat",
@@ -28,14 +26,14 @@ FORMAT = Format(
             end=("finish_reason",),
             confidence=True,
             slots=(
-                Slot(("logprobs", "content"), (_TOKENS,)),
-                Slot(("logprobs", "refusal"), (_TOKENS,), Part.REFUSAL),
-                Slot(("logprobs", "reasoning_content"), (_TOKENS,), Part.REASONING),
+                Slot(("logprobs", "content"), (SAMPLED,)),
+                Slot(("logprobs", "refusal"), (SAMPLED,), Part.REFUSAL),
+                Slot(("logprobs", "reasoning_content"), (SAMPLED,), Part.REASONING),
                 Slot(("logprobs", "token_logprobs"), (PARALLEL,)),
                 Slot(("logprobs",), (Bare("logprobs", "probability"),)),
                 Slot(("top_logprobs",), (KEYED_BY_TEXT,), Part.ALTERNATIVES),
                 Slot(("output_token_logprobs",), (TUPLES,), Part.AGGREGATE),
-                Slot(("raw_output", "completion_logprobs", "content"), (_TOKENS,), Part.AGGREGATE),
+                Slot(("raw_output", "completion_logprobs", "content"), (SAMPLED,), Part.AGGREGATE),
             ),
             arguments=(
                 ("delta", "tool_calls", "[]", "function", "arguments"),

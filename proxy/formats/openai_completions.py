@@ -6,10 +6,8 @@ Law: data only. `logprobs: 0` asks for the chosen token alone, so it is on.
 
 from proxy.core.arrays import PARALLEL
 from proxy.core.format import TOP, Format, Kind, Place, Rule, Slot, Text, is_number
-from proxy.core.shapes import KEYED_BY_ID, Bare, Objects
+from proxy.core.shapes import KEYED_BY_ID, SAMPLED, Bare
 from proxy.core.tokens import Part
-
-_TOKENS = Objects(logprobs=(("logprob", "probability"), ("sampling_logprob", "sampling_probability")))
 
 FORMAT = Format(
     name="openai-completions",
@@ -23,8 +21,8 @@ FORMAT = Format(
             confidence=True,
             slots=(
                 Slot(("logprobs", "token_logprobs"), (PARALLEL,)),
-                Slot(("logprobs", "content"), (_TOKENS,)),
-                Slot(("raw_output", "completion_logprobs", "content"), (_TOKENS,), Part.AGGREGATE),
+                Slot(("logprobs", "content"), (SAMPLED,)),
+                Slot(("raw_output", "completion_logprobs", "content"), (SAMPLED,), Part.AGGREGATE),
                 Slot(("prompt_logprobs",), (KEYED_BY_ID,), Part.PROMPT),
             ),
             texts=(Text(("text",)),),
