@@ -5,7 +5,7 @@ The map, from the outside in. A module imports only from those below it; the mac
 ========== ==============================================================================
 cli        the commands: serve, check, enrich, calibrate, demo, formats
 demo       a real model, so that there is something to look at without a key
-server     listeners, routing, drain
+server     listeners, routing, drain, workers
 exchange   the life of one request and its answer; makes the Outcome
 observe    whom to measure unasked; refusals remembered
 upstream   open, stream, close, pool

@@ -141,12 +141,12 @@ def table() -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = [
         (
             "profile",
-            "hosts",
             "chat logprobs",
             "chat top_logprobs",
             "completions logprobs",
             "errors as",
             "not asked",
+            "hosts",
         )
     ]
     for profile in PROFILES.values():

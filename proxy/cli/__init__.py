@@ -74,6 +74,14 @@ def _load(ctx: click.Context) -> Loaded:
     return loaded
 
 
+def _serving() -> Any:
+    # prometheus_client looks for this at its import, and would write into the directory of whoever has set it.
+    os.environ.pop("PROMETHEUS_MULTIPROC_DIR", None)
+    from proxy.cli import serving
+
+    return serving
+
+
 @commands.command()
 @_with_settings
 @click.pass_context
@@ -86,9 +94,7 @@ def serve(ctx: click.Context, /, **_: object) -> None:
     if not settings.upstream:
         click.echo(USAGE, err=True, nl=False)
         ctx.exit(2)
-    from proxy.cli import serving
-
-    ctx.exit(serving.serve(settings))
+    ctx.exit(_serving().serve(settings))
 
 
 @commands.command()
@@ -165,9 +171,7 @@ def calibrate(ctx: click.Context, /, file: BinaryIO, **options: Any) -> None:
 @click.pass_context
 def demo(ctx: click.Context, prompt: str | None, once: bool) -> None:
     """Run a small real model behind the proxy, show one answer token by token, and stay up."""
-    from proxy.cli import serving
-
-    ctx.exit(serving.demo(prompt=prompt, once=once, out=sys.stdout))
+    ctx.exit(_serving().demo(prompt=prompt, once=once, out=sys.stdout))
 
 
 @commands.command()

@@ -7,15 +7,16 @@ standard error. The first line is for scripts too: `logprob-proxy VERSION listen
 import asyncio
 import gc
 import sys
+from pathlib import Path
 from typing import TextIO
 
 import click
 
 from proxy import __version__, logs
 from proxy import demo as model
-from proxy.metrics import Metrics
+from proxy.metrics import Metrics, workers
 from proxy.profiles import pick
-from proxy.server import Server
+from proxy.server import Server, StartError, Supervisor
 from proxy.settings import Settings
 
 _EVERY_INTERFACE = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - shown, not bound
@@ -24,20 +25,59 @@ _EVERY_INTERFACE = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noq
 def serve(settings: Settings) -> int:
     """Run until a signal; the exit code."""
     logs.configure(settings.log_level)
-    return asyncio.run(_serve(settings))
+    try:
+        if settings.workers == 1:
+            asyncio.run(_serve(settings))
+        else:
+            _serve_by_several(settings)
+    except (ListenError, StartError) as error:
+        click.echo(f"error: {error}", err=True)
+        return 1
+    return 0
 
 
-async def _serve(settings: Settings) -> int:
+class ListenError(Exception):
+    """An address is not to be had."""
+
+    def __init__(self, error: OSError) -> None:
+        reason = error.strerror or type(error).__name__
+        super().__init__(f"cannot listen: {reason}; --listen and --admin choose other addresses")
+
+
+async def _serve(settings: Settings) -> None:
     try:
         server = await _started(settings)
     except OSError as error:
-        reason = error.strerror or type(error).__name__
-        click.echo(f"error: cannot listen: {reason}; --listen and --admin choose other addresses", err=True)
-        return 1
+        raise ListenError(error) from error
+    await _run(settings, server)
+
+
+def _serve_by_several(settings: Settings) -> None:
+    parent = None if settings.metrics_dir is None else Path(settings.metrics_dir)
+    try:
+        with workers.directory(parent) as together:
+            asyncio.run(_supervise(settings, together))
+    except workers.DirectoryError as error:
+        raise StartError(
+            f"--workers {settings.workers} needs a directory to write to, and {error}; mount one there (in Kubernetes an"
+            " emptyDir, in Docker a tmpfs) or name another one with --metrics-dir"
+        ) from error
+
+
+async def _supervise(settings: Settings, together: Path) -> None:
+    profile, _ = pick(settings.profile, settings.upstream)
+    supervisor = Supervisor(settings, profile, together)
+    try:
+        await supervisor.start()
+    except OSError as error:
+        raise ListenError(error) from error
+    await _run(settings, supervisor)
+
+
+async def _run(settings: Settings, server: Server | Supervisor) -> None:
     # Said once the loop turns, when `run` has taken the signals: who reads it may send one at once.
     asyncio.get_running_loop().call_soon(_say, _announcement(settings, server), sys.stderr)
     await server.run()
-    return 0
 
 
 def demo(*, prompt: str | None, once: bool, out: TextIO) -> int:
@@ -78,22 +118,23 @@ async def _started(settings: Settings) -> Server:
     return server
 
 
-def _announcement(settings: Settings, server: Server) -> list[str]:
+def _announcement(settings: Settings, server: Server | Supervisor) -> list[str]:
     profile, why = pick(settings.profile, settings.upstream)
     return [
         _headline(server),
         f"  forwards to  {settings.upstream}",
         f"  profile      {profile.name} ({why}; --profile changes it)",
+        *([f"  workers      {settings.workers}"] if settings.workers > 1 else []),
         _metrics(server),
         f"  base_url     {_url(server.address, callable_here=True)}/v1",
     ]
 
 
-def _headline(server: Server) -> str:
+def _headline(server: Server | Supervisor) -> str:
     return f"logprob-proxy {__version__} listening on {_url(server.address)}"
 
 
-def _metrics(server: Server) -> str:
+def _metrics(server: Server | Supervisor) -> str:
     return f"  metrics      {_url(server.admin_address) + '/metrics' if server.admin_address else 'off'}"
 
 

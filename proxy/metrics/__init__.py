@@ -3,6 +3,7 @@
 table    the one table
 names    label values that others choose, bounded
 record   one flush per Outcome
+workers  the files in which several processes count, and the page made of them
 """
 
 from proxy.metrics.record import Metrics

@@ -9,9 +9,17 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import product
 from math import exp, isfinite
+from pathlib import Path
 from typing import Any, Final
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    disable_created_metrics,
+    generate_latest,
+)
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from proxy import __version__
@@ -31,21 +39,29 @@ _Where = tuple[str, str]
 class Metrics:
     """All metrics of one proxy, in a registry of their own."""
 
-    def __init__(self, settings: Settings, registry: CollectorRegistry | None = None) -> None:
+    def __init__(
+        self, settings: Settings, registry: CollectorRegistry | None = None, *, together: Path | None = None
+    ) -> None:
+        """`together` is the directory in which several workers keep theirs (see `workers`)."""
         # A time stamp beside every series doubles what is scraped, and Prometheus does not need it.
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self._registry = registry or CollectorRegistry()
         self._metrics: dict[str, Any] = {}
         for row in METRICS:
-            options: dict[str, Any] = {"buckets": row.buckets} if row.kind is Histogram else {}
+            options: dict[str, Any] = {}
+            if row.kind is Histogram:
+                options["buckets"] = row.buckets
+            elif row.kind is Gauge:
+                options["multiprocess_mode"] = row.across
             self._metrics[row.name] = row.kind(
                 row.name, row.help, tuple(row.labels), registry=self._registry, **options
             )
             if OPEN not in row.labels.values():
                 _start(self._metrics[row.name], *row.labels.values())
-        self._models = Names()
-        self._pairs = Names()
+        self._models = Names(file=together and together / "models")
+        self._pairs = Names(file=together and together / "model-pairs")
         self._started: set[_Where] = set()
+        self._named_by_answer = settings.model_label == "response"
         self._threshold = settings.low_confidence_threshold
         self._metrics["logprob_low_confidence_threshold"].set(self._threshold)
         self._metrics["logprob_proxy_inflight_limit"].set(settings.max_in_flight)
@@ -85,26 +101,30 @@ class Metrics:
     def _where(self, outcome: Outcome) -> _Where:
         """The labels model and api. A model nobody served yet is empty; its first 2xx makes it known."""
         api = closed(outcome.api, table.APIS)
-        model = clean(outcome.model or "")
+        answered = clean((outcome.report and outcome.report.model) or "")
+        model = answered if self._named_by_answer else clean(outcome.model or "")
         if not model:
             return "", api
         if outcome.origin == "upstream" and 200 <= outcome.status < 300:
             (admitted,) = self._models.admit(model)
             if admitted != model:
                 self._metrics["logprob_model_label_overflow_total"].inc()
-            if outcome.report and outcome.report.model:
-                pair = self._pairs.admit(admitted, clean(outcome.report.model))
-                self._metrics["logprob_model_info"].labels(*pair).set(1)
+            if answered:
+                self._metrics["logprob_model_info"].labels(*self._pairs.admit(admitted, answered)).set(1)
         else:
             admitted = model if (model,) in self._models else ""
         where = (admitted, api)
         if admitted and where not in self._started:
-            self._started.add(where)
-            for row in METRICS:
-                rest = [values for label, values in row.labels.items() if label not in ("model", "api")]
-                if row.kind is Counter and "model" in row.labels and OPEN not in rest:
-                    _start(self._metrics[row.name], (admitted,), (api,), *rest)
+            self._begin(where)
         return where
+
+    def _begin(self, where: _Where) -> None:
+        """Start the counters of a model and api that are new."""
+        self._started.add(where)
+        for row in METRICS:
+            rest = [values for label, values in row.labels.items() if label not in ("model", "api")]
+            if row.kind is Counter and "model" in row.labels and OPEN not in rest:
+                _start(self._metrics[row.name], *((value,) for value in where), *rest)
 
     def _record_exchange(self, outcome: Outcome, where: _Where) -> None:
         code = str(outcome.status) if 100 <= outcome.status < 600 else OTHER

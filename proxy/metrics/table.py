@@ -78,6 +78,9 @@ class Metric:
     """What the number means, and what it does not."""
     labels: Labels = field(default_factory=dict)
     buckets: tuple[float, ...] = ()
+    across: str = ""
+    """Of a gauge: how the values of several workers become one (prometheus_client's `multiprocess_mode`); counts add up.
+    `live...` leaves those out that have ended."""
 
 
 METRICS: Final = (
@@ -136,6 +139,7 @@ METRICS: Final = (
         "logprob_low_confidence_threshold",
         Gauge,
         "The probability up to which a token counts as one of low confidence: the setting, not a measurement.",
+        across="max",
     ),
     Metric(
         "logprob_response_perplexity",
@@ -200,9 +204,19 @@ METRICS: Final = (
         "How late the event loop ran what was due: what every stream waits when one of them takes long.",
         buckets=_LAG,
     ),
-    Metric("logprob_proxy_inflight_requests", Gauge, "Requests being served now."),
-    Metric("logprob_proxy_inflight_limit", Gauge, "Requests served at one time at most: the setting."),
-    Metric("logprob_proxy_held_bytes", Gauge, "Bytes of bodies and events held now, all requests together."),
+    Metric("logprob_proxy_inflight_requests", Gauge, "Requests being served now.", across="livesum"),
+    Metric(
+        "logprob_proxy_inflight_limit",
+        Gauge,
+        "Requests served at one time at most: the setting, less the share of workers that are not up.",
+        across="livesum",
+    ),
+    Metric(
+        "logprob_proxy_held_bytes",
+        Gauge,
+        "Bytes of bodies and events held now, all requests together.",
+        across="livesum",
+    ),
     Metric(
         "logprob_proxy_upstream_errors_total",
         Counter,
@@ -233,13 +247,20 @@ METRICS: Final = (
         Gauge,
         "Always 1: which model answered (response_model) when one was asked for (model).",
         {"model": OPEN, "response_model": OPEN},
+        across="max",
     ),
     Metric(
         "logprob_model_label_overflow_total",
         Counter,
         "Answers whose model is counted under 'other' because the label was full.",
     ),
-    Metric("logprob_proxy_build_info", Gauge, "Always 1: the version that runs.", {"version": OPEN}),
+    Metric(
+        "logprob_proxy_build_info",
+        Gauge,
+        "Always 1: the version that runs.",
+        {"version": OPEN},
+        across="max",
+    ),
 )
 
 

@@ -160,6 +160,14 @@ def _url(text: str) -> str:
     return f"{parts.scheme}://{parts.netloc}{path}"
 
 
+def _directory(text: str) -> str | None:
+    return None if text.strip().lower() == "auto" else text.strip()
+
+
+def _show_directory(path: str | None) -> str:
+    return path or "auto"
+
+
 def choice(*names: str) -> Kind[str]:
     """One of a few words."""
 
@@ -189,4 +197,5 @@ ADDRESS_OR_OFF: Final = Kind(
     lambda address: address or "off",
     empty=True,
 )
+DIRECTORY_OR_AUTO: Final = Kind("DIR|auto", "auto or /run/logprob-proxy", _directory, _show_directory)
 URL: Final = Kind("URL", "https://api.openai.com or http://127.0.0.1:8000/v1", _url, repeat=False)

@@ -163,6 +163,8 @@ def _hint(name: str, known: list[str]) -> str:
 
 
 def _warnings(environ: Mapping[str, str]) -> Iterator[str]:
+    if environ.get("PROMETHEUS_MULTIPROC_DIR"):
+        yield "PROMETHEUS_MULTIPROC_DIR is set but not used: --metrics-dir says where workers keep their metrics"
     for name in _PROXY_VARIABLES:
         for spelling in (name, name.lower()):
             if environ.get(spelling):

@@ -58,6 +58,22 @@ class Settings:
         0.5,
         "A token of this probability or less counts as one of low confidence in the metrics.",
     )
+    workers: int = _row(
+        kinds.COUNT,
+        1,
+        "Processes that serve. The limits that hold for all requests together are shared out among them; the metrics are theirs "
+        "added up.",
+    )
+    metrics_dir: str | None = _row(
+        kinds.DIRECTORY_OR_AUTO,
+        None,
+        "Where several workers keep their metrics, in a directory of their own that is removed at the end; `auto`: TMPDIR, or /tmp.",
+    )
+    model_label: str = _row(
+        kinds.choice("request", "response"),
+        "request",
+        "Whose name the label `model` bears: the one asked for, or the one that the answer gives (empty where it gives none).",
+    )
     log_level: str = _row(
         kinds.choice("debug", "info", "warning", "error"),
         "info",

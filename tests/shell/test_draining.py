@@ -108,7 +108,7 @@ async def test_the_drain_step_by_step():
         assert (await admin(proxy, get(b"/healthz"))).status == 200
         late = await proxy.ask(get())  # balancers lag
         assert (late.status, late.get(b"connection")) == (200, b"close")
-        await until(lambda: not proxy.server._listening[0].is_serving())
+        await until(lambda: not proxy.server._listening[0].is_serving)
         with pytest.raises(ConnectionError):
             await proxy.ask(get())
         assert (await idle.more()) == b""
@@ -198,7 +198,7 @@ async def test_a_port_that_is_taken_leaves_nothing_bound():
         server = Server(settings, Profile("openai"), Metrics(settings))
         with pytest.raises(OSError, match="address already in use"):
             await server.start()
-        assert not server._listening[0].is_serving()
+        assert not server._listening[0].is_serving
 
 
 async def test_loop_lag_is_measured():

@@ -285,7 +285,7 @@ async def test_a_client_that_takes_nothing_pauses_the_upstream():
             last = sent
             await asyncio.sleep(0.2)
         print(f"upstream was stopped after {sent / 1e6:.1f} MB of {1000 * len(block) / 1e6:.1f} MB")
-        connection = next(iter(proxy.server._protocols[0].connections))
+        connection = next(iter(proxy.server._listening[0].connections.connections))
         assert connection.transport.get_write_buffer_size() < 1_000_000
         assert sent < 16_000_000  # the kernel's buffers on both sides
         body, clean = await client.chunks()
@@ -316,7 +316,7 @@ async def test_a_stalled_client_behind_a_whole_answer_is_dropped():
             await client.head()
             await proxy.outcome()
             await asyncio.sleep(0.5)
-            assert not proxy.server._protocols[0].connections
+            assert not proxy.server._listening[0].connections.connections
 
 
 async def test_a_slow_but_living_client_is_kept():

@@ -186,6 +186,20 @@ def test_a_model_is_known_after_its_first_2xx_and_not_before(metrics: Metrics) -
     assert not any(("model", "made-up") in labels for _, labels in samples(metrics))
 
 
+def test_the_answer_may_name_the_model() -> None:
+    metrics = Metrics(Settings(model_label="response"))
+    metrics.record(an_outcome())
+    metrics.record(an_outcome(model="alias"))
+    metrics.record(an_outcome(model="made-up", report=a_report(model=None)))
+    metrics.record(an_outcome(status=500, outcome="passthrough", report=None))
+    where = {"api": "chat", "origin": "upstream"}
+    assert value(metrics, "logprob_proxy_requests_total", **where, model="m-2026", code="200") == 2
+    assert value(metrics, "logprob_proxy_requests_total", **where, model="", code="200") == 1
+    assert value(metrics, "logprob_proxy_requests_total", **where, model="", code="500") == 1
+    assert value(metrics, "logprob_model_info", model="m-2026", response_model="m-2026") == 1
+    assert "made-up" not in metrics.expose()[0].decode()
+
+
 def test_names_nobody_serves_make_no_series(metrics: Metrics) -> None:
     metrics.record(an_outcome(status=404, model="x", outcome="passthrough", report=None))
     before = len(samples(metrics))
@@ -301,6 +315,7 @@ def test_rows_keep_the_law() -> None:
         assert row.help.endswith(".")
         assert "|" not in row.help
         assert bool(row.buckets) == (kind == "Histogram")
+        assert bool(row.across) == (kind == "Gauge")
         assert list(row.buckets) == sorted(set(row.buckets))
         assert all(bound > 0 for bound in row.buckets)
         for values in row.labels.values():

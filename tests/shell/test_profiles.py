@@ -5,7 +5,7 @@ import pytest
 from proxy.core.problem import ENVELOPES
 from proxy.core.request import Ask, judge
 from proxy.formats import FORMATS
-from proxy.profiles import HOSTS, PROFILES, UNKNOWN_HOST, pick
+from proxy.profiles import HOSTS, PROFILES, UNKNOWN_HOST, pick, table
 
 NAMED = {fmt.name: fmt for fmt in FORMATS}
 
@@ -93,3 +93,17 @@ def test_auto_goes_by_the_host(name: str, upstream: str, profile: str, why: str)
     picked, reason = pick(name, upstream)
     assert picked.name == profile
     assert reason.endswith(why)
+
+
+def test_each_cell_of_the_table_stands_under_its_heading() -> None:
+    heading, *rows = table()
+    together = next(dict(zip(heading, row, strict=True)) for row in rows if row[0] == "together")
+    assert together == {
+        "profile": "together",
+        "chat logprobs": "boolean or integer 0 to 20",
+        "chat top_logprobs": "integer 0 to 20",
+        "completions logprobs": "integer 0 to 20",
+        "errors as": "the endpoint",
+        "not asked": "null",
+        "hosts": "api.together.xyz, api.together.ai",
+    }

@@ -1,48 +1,57 @@
-"""The two listeners, what is answered on the second, and how it all ends.
+"""A proxy in this process: its listeners, and how it ends.
 
-Law: the admin listener only reads, and never asks the upstream. An end is announced before it comes: first readiness
-goes, then new connections, then answers that took too long; a second signal skips what is left.
+Law: an end is announced before it comes: first readiness goes, then new connections, then answers that took too long; a
+second signal skips what is left.
 """
 
 from __future__ import annotations
 
 import asyncio
 import signal
+import socket
 import time
-from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 from aiohttp import web
 
-from proxy import headers, logs
+from proxy import logs
 from proxy.core.problem import Problem
 from proxy.core.report import Outcome
 from proxy.core.request import Profile
-from proxy.exchange import Budget, ClientServer, Exchange, Sent, Shared, tasks
+from proxy.exchange import Budget, Exchange, Shared, tasks
 from proxy.metrics import Metrics
 from proxy.observe import Observer
+from proxy.server.admin import Pages
+from proxy.server.listening import Handler, Listener, listen, until_closed
 from proxy.settings import Settings
 from proxy.upstream import Origin, Pool
 
 _LAG_INTERVAL: Final = 0.5
 _BREAK_GRACE: Final = 2.0
 """Seconds for broken ends to leave before connections are dropped."""
-_LAST_ROUNDS: Final = 1000
-_BACKLOG: Final = 1024
-_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
 class Server:
     """The proxy as a whole: `start`, then `run` or `begin_drain` and `wait_closed`."""
 
-    def __init__(self, settings: Settings, profile: Profile, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        profile: Profile,
+        metrics: Metrics,
+        sockets: Sequence[socket.socket] | None = None,
+    ) -> None:
+        """With `sockets`, which others may listen on as well, the setting `listen` is not looked at."""
         self.settings = settings
         self._profile = profile
         self._metrics = metrics
+        self._sockets = sockets
         self.address: tuple[str, int] = ("", 0)
         self.admin_address: tuple[str, int] | None = None
-        self._listening: list[asyncio.Server] = []
-        self._protocols: list[ClientServer] = []
+        self._listening: list[Listener] = []
+        """The one for clients, then the one for admin."""
         self._lag: asyncio.TimerHandle | None = None
         self._drain: asyncio.Task[None] | None = None
         self._hurry = asyncio.Event()
@@ -64,35 +73,29 @@ class Server:
         observer = Observer(settings.observe_rate if settings.observe else 0.0)
         budget = Budget(settings.max_held)
         self._shared = Shared(settings, self._profile, pool, self._record, budget, observer)
+        pages = Pages(self._metrics.expose, lambda: "draining" if self._shared.draining else None)
         try:
-            self.address = await self._listen(self._serve, settings.listen_address)
+            self.address = await self._listen(self._serve, self._sockets or settings.listen_address)
             if settings.admin_address is not None:
-                self.admin_address = await self._listen(self._admin, settings.admin_address)
+                self.admin_address = await self._listen(pages.serve, settings.admin_address)
         except OSError:
-            for server in self._listening:
-                server.close()
+            for listener in self._listening:
+                listener.stop()
             raise
         self._beat(asyncio.get_running_loop().time())
 
     async def _listen(
-        self, handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]], address: tuple[str, int]
+        self, handler: Handler, where: tuple[str, int] | Sequence[socket.socket]
     ) -> tuple[str, int]:
-        protocols = ClientServer(
+        listener = await listen(
             handler,
+            where,
+            self.settings,
             envelope=self._profile.envelope or "openai",
-            max_head=self.settings.max_head,
-            max_connections=self.settings.max_connections,
-            write_timeout=self.settings.write_timeout,
             refused=self._refused,
         )
-        host, port = address
-        server = await asyncio.get_running_loop().create_server(
-            protocols, host or None, port, backlog=_BACKLOG
-        )
-        self._protocols.append(protocols)
-        self._listening.append(server)
-        bound: tuple[Any, ...] = server.sockets[0].getsockname()
-        return bound[0], bound[1]
+        self._listening.append(listener)
+        return listener.address
 
     def _beat(self, due: float) -> None:
         """How late the loop comes is how long everything waits."""
@@ -124,45 +127,17 @@ class Server:
             Outcome(time=time.time(), method="", status=problem.status, origin="proxy", problem=problem)
         )
 
-    # -- admin
-
-    async def _admin(self, request: web.BaseRequest) -> web.StreamResponse:
-        status, body, media = self._page(request.method, request.raw_path.partition("?")[0])
-        fields = [(b"Content-Type", media.encode("ascii")), (b"Cache-Control", b"no-store")]
-        if status == 405:
-            fields.append((b"Allow", b"GET, HEAD"))
-        keep = bool(request.keep_alive) and request.content.is_eof()
-        if request.transport is not None:
-            request.transport.write(
-                headers.own_answer(status, body, fields, head_only=request.method == "HEAD", close=not keep)
-            )
-        return Sent(keep_alive=keep)
-
-    def _page(self, method: str, path: str) -> tuple[int, bytes, str]:
-        text = "text/plain; charset=utf-8"
-        if method not in ("GET", "HEAD"):
-            return 405, b"only GET and HEAD\n", text
-        match path:
-            case "/metrics":
-                return 200, *self._metrics.expose()
-            case "/healthz":
-                return 200, b"ok\n", text
-            case "/readyz":
-                return (503, b"draining\n", text) if self._shared.draining else (200, b"ok\n", text)
-            case _:
-                return 404, b"only /metrics, /healthz and /readyz\n", text
-
     # -- end
 
     async def run(self) -> None:
         """Serve until a signal has ended it: SIGTERM and SIGINT drain, the second one ends at once."""
         loop = asyncio.get_running_loop()
-        for number in _SIGNALS:
+        for number in SIGNALS:
             loop.add_signal_handler(number, self._signalled)
         try:
             await self.wait_closed()
         finally:
-            for number in _SIGNALS:
+            for number in SIGNALS:
                 loop.remove_signal_handler(number)
 
     def _signalled(self) -> None:
@@ -191,13 +166,13 @@ class Server:
         logs.get().info("draining", in_flight=len(shared.running))
         try:
             await self._until(settings.drain_delay)
-            listening, clients = self._listening[0], self._protocols[0]
-            listening.close()
-            clients.retire()
+            clients = self._listening[0]
+            clients.stop()
+            clients.connections.retire()
             if shared.running:
                 await self._until(settings.drain_timeout, shared.idle)
             await self._break_off()
-            await clients.shutdown(timeout=0.0)
+            await clients.connections.shutdown(timeout=0.0)
         finally:
             await self._release()
 
@@ -224,16 +199,12 @@ class Server:
         if self._lag is not None:
             self._lag.cancel()
         self._shared.pool.close()
-        for server in self._listening:
-            server.close()
-        for protocols in self._protocols:
-            for connection in protocols.connections:
-                connection.force_close()
-        # Sockets are closed by the loop, in rounds to come.
-        rounds = 0
-        while rounds < _LAST_ROUNDS and (
-            self._shared.pool.connections or any(protocols.connections for protocols in self._protocols)
-        ):
-            rounds += 1
-            await asyncio.sleep(0.001)
+        for listener in self._listening:
+            listener.close()
+        await until_closed(
+            lambda: (
+                self._shared.pool.connections
+                or any(listener.connections.connections for listener in self._listening)
+            )
+        )
         self._closed.set()

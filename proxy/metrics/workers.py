@@ -1,0 +1,86 @@
+"""The metrics of several workers: where they are kept, and how they become one page.
+
+Law: no total ever falls. A worker keeps its numbers in files under its place (1, 2, ...), not under its process id: who
+takes the place of one that died counts on from there, and files do not pile up. The directory is new and empty
+before a worker imports prometheus_client, which decides at its import whether there is one.
+"""
+
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from prometheus_client import CollectorRegistry, generate_latest, values
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
+
+VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"
+"""The library's own; it must be in a worker's environment before the worker starts."""
+
+_PREFIX: Final = "logprob-proxy-"
+_OWNER: Final = "owner"
+
+
+class DirectoryError(Exception):
+    """There is nowhere to keep the numbers; the text says where that was tried."""
+
+
+@contextmanager
+def directory(parent: Path | None) -> Iterator[Path]:
+    """A new directory for one proxy's workers in `parent` (or the system's for temporary files), removed at the end.
+
+    Raises DirectoryError. What a proxy left that was killed is removed at the next start.
+    """
+    where = parent or Path(os.environ.get("TMPDIR") or "/tmp")  # noqa: S108 - a new directory of mode 700 is made in it
+    try:
+        if parent is not None:
+            parent.mkdir(parents=True, exist_ok=True)
+        path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=where))
+        # Held as long as this process lives, however it ends.
+        owner = (path / _OWNER).open("wb")
+        fcntl.flock(owner, fcntl.LOCK_EX)
+    except OSError as error:
+        raise DirectoryError(f"{where} cannot be written to: {error.strerror}") from None
+    _sweep(where)
+    try:
+        yield path
+    finally:
+        owner.close()
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _sweep(where: Path) -> None:
+    """Remove the directories of proxies that are no more."""
+    for path in where.glob(f"{_PREFIX}*"):
+        with suppress(OSError), (path / _OWNER).open("r+b") as owner:
+            fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def keep_under(place: int) -> None:
+    """Called in a worker before it makes its metrics: its files bear its place instead of its process id."""
+    # prometheus_client allows another identifier so long as no two processes that run have the same; a place is given
+    # away only after its last holder's end has been waited for.
+    values.ValueClass = values.MultiProcessValue(lambda: place)  # type: ignore[no-untyped-call]
+
+
+class Gathered:
+    """All workers' metrics, for the process that counts nothing itself."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def expose(self) -> tuple[bytes, str]:
+        """The text that a scrape gets, and its Content-Type."""
+        # A registry for each scrape: the collector looks at the files that are there now.
+        registry = CollectorRegistry()
+        MultiProcessCollector(registry, str(self._path))  # type: ignore[no-untyped-call]
+        return generate_latest(registry), CONTENT_TYPE_PLAIN_0_0_4
+
+    def ended(self, place: int) -> None:
+        """The worker in this place has ended: its gauges no longer count, its totals stay."""
+        mark_process_dead(place, str(self._path))  # type: ignore[no-untyped-call]

@@ -1,0 +1,13 @@
+"""Listeners, routing, drain, workers.
+
+listening   sockets, and the connections behind them
+admin       /metrics, /healthz and /readyz
+server      the proxy in one process
+supervisor  the process above several workers
+worker      one of them
+"""
+
+from proxy.server.server import Server
+from proxy.server.supervisor import StartError, Supervisor
+
+__all__ = ["Server", "StartError", "Supervisor"]

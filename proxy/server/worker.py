@@ -1,0 +1,89 @@
+"""One of several workers: a proxy on inherited sockets that does what the process above it says.
+
+Law: a worker is led by its standard input alone, a socket to the process above; a signal only begins a drain, however
+often it comes. A terminal and systemd send theirs to all processes at once, and one such must not count as a second. When
+the process above is gone, the worker drains too: it serves nobody forgotten.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import socket
+import sys
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+import orjson
+
+from proxy import logs
+from proxy.exchange import tasks
+from proxy.metrics import Metrics, workers
+from proxy.profiles import pick
+from proxy.server.server import SIGNALS, Server
+from proxy.settings import Settings
+
+READY: Final = b"ready\n"
+DRAIN: Final = b"drain\n"
+END: Final = b"end\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """What a worker is told at its start. Not by its arguments, which everybody on the machine can read."""
+
+    settings: Settings
+    place: int
+    """1, 2, ...: one worker at a time has it."""
+    sockets: tuple[int, ...]
+    """File descriptors that it inherits."""
+    together: str
+    """The directory in which the workers keep their metrics."""
+
+    def line(self) -> bytes:
+        return orjson.dumps(asdict(self)) + b"\n"
+
+    @classmethod
+    def read(cls, line: bytes) -> Orders:
+        given = orjson.loads(line)
+        return cls(**given | {"settings": Settings(**given["settings"])})
+
+
+def main() -> None:
+    """Started by the supervisor, and by nobody else."""
+    asyncio.run(_work(socket.socket(fileno=sys.stdin.fileno())))
+
+
+async def _work(above: socket.socket) -> None:
+    reader, writer = await asyncio.open_connection(sock=above)
+    orders = Orders.read(await reader.readline())
+    settings = orders.settings
+    logs.configure(settings.log_level)
+    workers.keep_under(orders.place)
+    profile, _ = pick(settings.profile, settings.upstream)
+    metrics = Metrics(settings, together=Path(orders.together))
+    sockets = [socket.socket(fileno=number) for number in orders.sockets]
+    server = Server(settings, profile, metrics, sockets)
+    await server.start()
+    for number in SIGNALS:
+        asyncio.get_running_loop().add_signal_handler(number, server.begin_drain)
+    # What exists now stays: a collection that went over all of it would hold up every stream for tens of ms.
+    gc.collect()
+    gc.freeze()
+    writer.write(READY)
+    obeying = tasks.spawn(_obey(reader, server), "obey")
+    await server.wait_closed()
+    obeying.cancel()
+    writer.close()
+
+
+async def _obey(reader: asyncio.StreamReader, server: Server) -> None:
+    with suppress(ConnectionError):
+        while order := await reader.readline():
+            if order == DRAIN:
+                server.begin_drain()
+            elif order == END:
+                await server.close()
+    server.begin_drain()
