@@ -7,15 +7,15 @@ Names of an answer's fields, which the model wrote, are there where the client a
 A line is one line, whatever is in it, and writing it never raises.
 """
 
+import fcntl
 import io
 import logging
-import re
 import sys
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Mapping, MutableMapping
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Protocol
+from typing import Any, BinaryIO, Final, Protocol
 
 import orjson
 import structlog
@@ -26,8 +26,6 @@ from proxy.core.summary import summary
 
 _LEVELS: Final = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 
-_TRACEPARENT: Final = re.compile(rb"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-.*)?")
-
 
 class Stream(Protocol):
     """Where lines go."""
@@ -37,14 +35,19 @@ class Stream(Protocol):
     def flush(self) -> object: ...
 
 
-def configure(level: str, stream: Stream | None = None) -> None:
-    """Send all lines from `level` up to `stream` (standard output), those of libraries among them."""
+def configure(level: str, stream: Stream | None = None, *, lock: Path | None = None) -> None:
+    """Send all lines from `level` up to `stream` (standard output), those of libraries among them.
+
+    Processes that write to one stream name one file as `lock`: a pipe keeps only 4 KiB together (POSIX, PIPE_BUF), and
+    a line may be longer.
+    """
+    turns = None if lock is None else lock.open("wb")
     if stream is None and isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")  # JSON is, whatever the locale
     structlog.configure(
         processors=[_stamp, _place_exception, _render],
         wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
-        logger_factory=lambda *_: _Lines(stream or sys.stdout),
+        logger_factory=lambda *_: _Lines(stream or sys.stdout, turns),
         cache_logger_on_first_use=False,
     )
     root = logging.getLogger()
@@ -68,10 +71,14 @@ def fields(outcome: Outcome) -> dict[str, object]:
     """What the line of a request says. `time` is when it was over; `duration_ms` earlier it began."""
     report = outcome.report
     problem = outcome.problem
+    trace = outcome.trace
     return {
         "time": _rfc3339(outcome.time + outcome.duration),
         "id": _clean(report.id if report else None),
-        "trace_id": outcome.trace_id,
+        "trace_id": trace.trace_id if trace else None,
+        "span_id": trace.span_id if trace else None,
+        "trace_flags": trace.flags if trace else None,
+        "tracestate": trace.state if trace else None,
         "method": _clean(outcome.method),
         "api": outcome.api,
         "format": outcome.format,
@@ -94,23 +101,6 @@ def fields(outcome: Outcome) -> dict[str, object]:
         "failures": report.failures if report else {},
         "error": _clean(outcome.error),
     }
-
-
-def trace_id(traceparents: Sequence[bytes]) -> str | None:
-    """The trace id of a request's one traceparent header (W3C Trace Context, level 1, sections 2.2.2 and 4.3); None for
-    a header that is not valid."""
-    match = _TRACEPARENT.fullmatch(traceparents[0].strip(b" \t")) if len(traceparents) == 1 else None
-    if match is None:
-        return None
-    version, trace, parent, more = match.groups()
-    # Version 00 has four parts; of later ones only the beginning is known. All zeros is no id.
-    if (
-        version == b"ff"
-        or (version == b"00" and more is not None)
-        or not (trace.strip(b"0") and parent.strip(b"0"))
-    ):
-        return None
-    return trace.decode("ascii")
 
 
 def _clean(name: str | None) -> str | None:
@@ -178,16 +168,22 @@ def _unknown(value: object) -> str:
 class _Lines:
     """structlog's end: a method for each level, all the same."""
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: Stream, turns: BinaryIO | None) -> None:
         self._stream = stream
+        self._turns = turns
 
     def msg(self, line: str) -> None:
         try:
+            if self._turns is not None:
+                fcntl.flock(self._turns, fcntl.LOCK_EX)
             self._stream.write(line + "\n")
             self._stream.flush()
         except (OSError, ValueError):
             # A full disk, a closed pipe: no reason to fail a request.
             pass
+        finally:
+            if self._turns is not None:
+                fcntl.flock(self._turns, fcntl.LOCK_UN)
 
     debug = info = warning = error = critical = exception = log = msg
 

@@ -24,9 +24,9 @@ _EVERY_INTERFACE = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noq
 
 def serve(settings: Settings) -> int:
     """Run until a signal; the exit code."""
-    logs.configure(settings.log_level)
     try:
         if settings.workers == 1:
+            logs.configure(settings.log_level)
             asyncio.run(_serve(settings))
         else:
             _serve_by_several(settings)
@@ -56,6 +56,7 @@ def _serve_by_several(settings: Settings) -> None:
     parent = None if settings.metrics_dir is None else Path(settings.metrics_dir)
     try:
         with workers.directory(parent) as together:
+            logs.configure(settings.log_level, lock=together / "log")
             asyncio.run(_supervise(settings, together))
     except workers.DirectoryError as error:
         raise StartError(

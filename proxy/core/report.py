@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from proxy.core.figures import Figures
     from proxy.core.problem import Problem
+    from proxy.core.trace import Trace
 
 FAILURE_REASONS: Final = (
     "invalid_json",
@@ -114,5 +115,5 @@ class Outcome:
     refused: bool = False
     """The upstream refused them, so it was asked again without."""
     error: str | None = None
-    trace_id: str | None = None
-    """Of the trace that the request belongs to (W3C Trace Context), in lower-case hex."""
+    trace: "Trace | None" = None
+    """The caller's."""

@@ -15,6 +15,7 @@ from aiohttp import web
 
 from proxy import headers, logs
 from proxy.core import request as rules
+from proxy.core import trace
 from proxy.core.problem import Problem
 from proxy.core.report import Outcome, Report
 from proxy.core.request import UNJUDGED, Ask
@@ -269,7 +270,10 @@ class Exchange:
             observed=self._wanted.ask.observed,
             refused=self._wanted.ask.refused,
             error=self._error,
-            trace_id=logs.trace_id(headers.values(self._request.headers, b"traceparent")),
+            trace=trace.read(
+                headers.values(self._request.headers, b"traceparent"),
+                headers.values(self._request.headers, b"tracestate"),
+            ),
         )
 
     def _kind(self, report: Report | None) -> str:

@@ -60,10 +60,11 @@ async def _work(above: socket.socket) -> None:
     reader, writer = await asyncio.open_connection(sock=above)
     orders = Orders.read(await reader.readline())
     settings = orders.settings
-    logs.configure(settings.log_level)
+    together = Path(orders.together)
+    logs.configure(settings.log_level, lock=together / "log")
     workers.keep_under(orders.place)
     profile, _ = pick(settings.profile, settings.upstream)
-    metrics = Metrics(settings, together=Path(orders.together))
+    metrics = Metrics(settings, together=together)
     sockets = [socket.socket(fileno=number) for number in orders.sockets]
     server = Server(settings, profile, metrics, sockets)
     await server.start()

@@ -79,6 +79,9 @@ def test_a_request_is_one_line_with_everything_in_it(out: io.StringIO) -> None:
         "event": "request",
         "id": "chatcmpl-1",
         "trace_id": None,
+        "span_id": None,
+        "trace_flags": None,
+        "tracestate": None,
         "method": "POST",
         "api": "chat",
         "format": "openai-chat",
@@ -172,30 +175,19 @@ def test_pointers_that_are_alike_once_cut_are_counted(out: io.StringIO) -> None:
     assert (list(line["fields"]), line["fields_left_out"]) == (["/" + "y" * 127], 1)
 
 
-TRACE = "0af7651916cd43dd8448eb211c80319c"
-
-
-@pytest.mark.parametrize(
-    ("headers", "found"),
-    [
-        ([f"00-{TRACE}-b7ad6b7169203331-01"], TRACE),
-        ([f" 00-{TRACE}-b7ad6b7169203331-00\t"], TRACE),
-        ([f"cc-{TRACE}-b7ad6b7169203331-01-later"], TRACE),
-        ([f"cc-{TRACE}-b7ad6b7169203331-01."], None),
-        ([f"00-{TRACE}-b7ad6b7169203331-01-later"], None),
-        ([f"ff-{TRACE}-b7ad6b7169203331-01"], None),
-        ([f"00-{TRACE.upper()}-b7ad6b7169203331-01"], None),
-        ([f"00-{'0' * 32}-b7ad6b7169203331-01"], None),
-        ([f"00-{TRACE}-{'0' * 16}-01"], None),
-        ([f"00-{TRACE[1:]}-b7ad6b7169203331-01"], None),
-        ([f"00-{TRACE}-b7ad6b7169203331"], None),
-        ([""], None),
-        ([], None),
-        ([f"00-{TRACE}-b7ad6b7169203331-01"] * 2, None),
-    ],
-)
-def test_a_trace_id_is_valid_or_not_there(headers: list[str], found: str | None) -> None:
-    assert logs.trace_id([header.encode() for header in headers]) == found
+async def test_the_callers_trace_passes_on_and_is_told() -> None:
+    trace, state = (
+        "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+        "rojo=00f067aa0ba902b7,congo=t61",
+    )
+    async with proxied(answering(sized(b"{}"))) as proxy:
+        extra = f"traceparent: {trace}\r\nTraceState: {state}\r\n".encode()
+        await proxy.ask(post(extra=extra))
+        (seen,) = proxy.upstream.seen
+        assert (seen.get(b"traceparent"), seen.get(b"tracestate")) == (trace.encode(), state.encode())
+        line = logs.fields(await proxy.outcome())
+    told = (line["trace_id"], line["span_id"], line["trace_flags"], line["tracestate"])
+    assert told == (trace[3:35], trace[36:52], "01", state)
 
 
 @pytest.mark.parametrize("fields", [True, False])
@@ -209,10 +201,9 @@ async def test_over_the_wire_names_of_fields_but_no_values(fields: bool) -> None
     answer = json.dumps({"id": "chatcmpl-1", "model": "m", "choices": [one]}).encode()
     wish = json.dumps({"model": "m", "confidence": {"fields": fields}}).encode()
     async with proxied(answering(sized(answer))) as proxy:
-        extra = f"traceparent: 00-{TRACE}-b7ad6b7169203331-01\r\n".encode()
-        assert (await proxy.ask(post(wish, extra=extra))).status == 200
+        assert (await proxy.ask(post(wish))).status == 200
         line = logs.fields(await proxy.outcome())
-    assert (line["trace_id"], line["tokens"], line["aligned"]) == (TRACE, 6, True)
+    assert (line["tokens"], line["aligned"]) == (6, True)
     assert line["min_probability"] == math.exp(-0.5)
     told = dict.fromkeys(("geometric_mean_probability", "probability", "min_probability"), math.exp(-0.5))
     assert line.get("fields") == ({"/total": told} if fields else None)
@@ -358,3 +349,28 @@ def as_it_was() -> Any:
     root = logging.getLogger()
     root.handlers[:] = [one for one in root.handlers if not isinstance(one, logs._Libraries)]
     root.setLevel(logging.WARNING)
+
+
+LONG = """
+import sys
+from pathlib import Path
+from proxy import logs
+logs.configure("info", lock=Path(sys.argv[1]))
+for number in range(100):
+    logs.get().info(sys.argv[2] * 20_000)
+"""
+
+
+def test_lines_of_several_processes_stay_whole(tmp_path: Path) -> None:
+    """A pipe alone would mix them: each is longer than what it keeps together."""
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as pipe:
+        writers = [
+            subprocess.Popen([sys.executable, "-c", LONG, tmp_path / "lock", letter], stdout=pipe.stdin)
+            for letter in "ab"
+        ]
+        assert pipe.stdin is not None
+        assert pipe.stdout is not None
+        pipe.stdin.close()
+        found = [orjson.loads(line)["event"] for line in pipe.stdout]
+        assert [writer.wait() for writer in writers] == [0, 0]
+    assert sorted(found) == ["a" * 20_000] * 100 + ["b" * 20_000] * 100
