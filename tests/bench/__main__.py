@@ -50,6 +50,11 @@ def show(results: measure.Results) -> None:
             {name: _whole_cells(rounds, whole[peers.DIRECT]) for name, rounds in whole.items()},
         )
     _table(
+        f"Metric calls, whole answer of {measure.LONG:,} tokens; in files: one of several workers",
+        ("CPU us/answer", "of all its CPU"),
+        {name: _metric_cells(rounds) for name, rounds in results.metrics.items()},
+    )
+    _table(
         "Most memory resident, all processes",
         ("MiB",),
         {name: [f"{size / 2**20:.1f}"] for name, size in results.peaks.items() if size},
@@ -74,6 +79,13 @@ def _whole_cells(rounds: list[measure.Wholes], direct: list[measure.Wholes]) -> 
         f"{median(one.cpu for one in rounds) * 1e3:.2f}",
         f"{median(one.time for one in rounds) * 1e3:.2f}",
         f"{_added(rounds, direct, lambda one: one.time) * 1e3:.2f}",
+    ]
+
+
+def _metric_cells(rounds: list[measure.Metrics]) -> list[str]:
+    return [
+        f"{median(one.calls for one in rounds) * 1e6:.0f}",
+        f"{median(one.calls / one.whole for one in rounds):.1%}",
     ]
 
 

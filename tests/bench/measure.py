@@ -20,6 +20,8 @@ from tests.bench import bodies, load, peers
 INTERVAL: Final = 0.02
 """Seconds between two events of a stream."""
 PER_EVENT: Final = 1 + bodies.ALTERNATIVES
+LONG: Final = 1000
+"""Tokens of the answer whose metric calls are timed."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,15 @@ class Wholes:
     probabilities: int
 
 
+@dataclass(frozen=True)
+class Metrics:
+    """One round. Seconds of CPU an answer."""
+
+    calls: float
+    """In metric calls."""
+    whole: float
+
+
 @dataclass
 class Results:
     """By scenario and peer, a figure a round."""
@@ -68,6 +79,8 @@ class Results:
     """Bytes."""
     missing: list[str]
     """Why a peer is not there."""
+    metrics: dict[str, list[Metrics]]
+    """Metric calls of answers of 1,000 tokens, by where is counted."""
     others: float = 0.0
     """Share of the peers' core that was taken by what is no peer."""
 
@@ -82,6 +95,7 @@ class Bench:
         self._stack = stack
         self.peers: list[peers.Peer] = []
         self.missing: list[str] = []
+        self.metered: dict[str, peers.Metered] = {}
 
     def start(self) -> None:
         """All that are installed."""
@@ -90,6 +104,10 @@ class Bench:
                 self.peers.append(self._stack.enter_context(begin(self._upstream, self._core)))
             except peers.NotInstalledError as error:
                 self.missing.append(str(error))
+        for name, files in (("in memory", False), ("in files", True)):
+            self.metered[name] = self._stack.enter_context(
+                peers.metered(self._upstream, self._core, files=files)
+            )
 
     def run(self, plan: Plan) -> Results:
         began, busy, own = time.monotonic(), peers.busy_seconds(self._core), self._cpu_seconds()
@@ -113,6 +131,7 @@ class Bench:
             {answer.name: {name: [] for name in names} for answer in answers},
             {},
             self.missing,
+            {name: [] for name in self.metered},
         )
         for peer in self.peers:  # imports, compiled patterns, first connections: not what is measured
             self._streams(peer, 2, 10)
@@ -126,6 +145,8 @@ class Bench:
                     results.wholes[answer.name][peer.name].append(
                         self._wholes(peer, index, answer.logprobs, repeats)
                     )
+            for name, one in self.metered.items():
+                results.metrics[name].append(self._metrics(one, max(1, plan.tokens_read // LONG)))
         results.peaks = {peer.name: peer.peak_bytes() for peer in self.peers}
         return results
 
@@ -157,6 +178,17 @@ class Bench:
         times = asyncio.run(load.wholes(peer.port, number=number, count=repeats, wanted=wanted))
         cpu = peer.cpu_seconds() - before
         return Wholes(cpu / repeats, median(times) / 1e9, wanted * repeats)
+
+    def _metrics(self, one: peers.Metered, repeats: int) -> Metrics:
+        number, answer = next(
+            (number, answer)
+            for number, answer in enumerate(bodies.answers())
+            if answer.logprobs == LONG * PER_EVENT
+        )
+        calls, whole = one.spent()
+        asyncio.run(load.wholes(one.port, number=number, count=repeats, wanted=answer.logprobs))
+        calls, whole = (after - before for after, before in zip(one.spent(), (calls, whole), strict=True))
+        return Metrics(calls / repeats, whole / repeats)
 
 
 def measure(plan: Plan) -> Results:

@@ -14,10 +14,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, TypeVar
 
 ROOT: Final = Path(__file__).parents[2]
@@ -254,6 +255,36 @@ ALL: Final = (direct, nginx, logprob_proxy)
 
 
 @dataclass
+class Metered:
+    """The proxy with a stop watch around its metric calls."""
+
+    port: int
+    _child: _Child
+    _asked: int = 0
+
+    def spent(self) -> tuple[float, float]:
+        """CPU so far, in seconds: in metric calls, and of the whole process."""
+        stdin = self._child.process.stdin
+        assert stdin is not None
+        stdin.write(b"\n")
+        stdin.flush()
+        self._asked += 1
+        found = self._child.says(rf"(?s)(?:.*^spent ([^\n]+)\n){{{self._asked}}}")
+        calls, whole = map(float, found.split())
+        return calls, whole
+
+
+@contextmanager
+def metered(upstream_port: int, core: int, *, files: bool) -> Iterator[Metered]:
+    """With `files`, it counts as one of several workers does."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        command = [sys.executable, "-m", "tests.bench.metered", str(upstream_port)]
+        variables = {"PROMETHEUS_MULTIPROC_DIR": folder} if files else {}
+        with _running(core, [*command, *variables.values()], variables) as child:
+            yield Metered(int(child.says(r"listening on http://127\.0\.0\.1:(\d+)\n")), child)
+
+
+@dataclass
 class _Child:
     process: subprocess.Popen
     said: Path
@@ -287,7 +318,9 @@ def _accepts(port: int) -> bool:
 
 
 @contextmanager
-def _running(core: int, command: list[str]) -> Iterator[_Child]:
+def _running(
+    core: int, command: list[str], variables: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[_Child]:
     environment = {key: value for key, value in os.environ.items() if not key.startswith("LOGPROB_PROXY_")}
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         said = Path(folder) / "said"
@@ -295,7 +328,7 @@ def _running(core: int, command: list[str]) -> Iterator[_Child]:
             process = subprocess.Popen(
                 command,
                 cwd=ROOT,
-                env=environment,
+                env={**environment, **variables},
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=output,

@@ -40,6 +40,12 @@ def test_its_processes_are_charged(results: measure.Results, name: str) -> None:
     assert results.peaks[name] > 2**20
 
 
+@pytest.mark.parametrize("where", ["in memory", "in files"])
+def test_metric_calls_are_a_part_of_the_whole(results: measure.Results, where: str) -> None:
+    (one,) = results.metrics[where]
+    assert 0 < one.calls < one.whole
+
+
 def test_prints_what_it_measured(results: measure.Results, capsys: pytest.CaptureFixture[str]) -> None:
     need(results, peers.NGINX)
     printing.show(results)
