@@ -99,24 +99,26 @@ class Metrics:
             self._record_report(outcome.report, where)
 
     def _where(self, outcome: Outcome) -> _Where:
-        """The labels model and api. A model nobody served yet is empty; its first 2xx makes it known."""
-        api = closed(outcome.api, table.APIS)
+        """The labels model and api, whose counters then have begun."""
+        where = self._model(outcome), closed(outcome.api, table.APIS)
+        if where not in self._started:
+            self._begin(where)
+        return where
+
+    def _model(self, outcome: Outcome) -> str:
+        """The label model. A name nobody served yet is empty; its first 2xx makes it known."""
         answered = clean((outcome.report and outcome.report.model) or "")
         model = answered if self._named_by_answer else clean(outcome.model or "")
         if not model:
-            return "", api
-        if outcome.origin == "upstream" and 200 <= outcome.status < 300:
-            (admitted,) = self._models.admit(model)
-            if admitted != model:
-                self._metrics["logprob_model_label_overflow_total"].inc()
-            if answered:
-                self._metrics["logprob_model_info"].labels(*self._pairs.admit(admitted, answered)).set(1)
-        else:
-            admitted = model if (model,) in self._models else ""
-        where = (admitted, api)
-        if admitted and where not in self._started:
-            self._begin(where)
-        return where
+            return ""
+        if outcome.origin != "upstream" or not 200 <= outcome.status < 300:
+            return model if (model,) in self._models else ""
+        (admitted,) = self._models.admit(model)
+        if admitted != model:
+            self._metrics["logprob_model_label_overflow_total"].inc()
+        if answered:
+            self._metrics["logprob_model_info"].labels(*self._pairs.admit(admitted, answered)).set(1)
+        return admitted
 
     def _begin(self, where: _Where) -> None:
         """Start the counters of a model and api that are new."""

@@ -357,7 +357,7 @@ from pathlib import Path
 from proxy import logs
 logs.configure("info", lock=Path(sys.argv[1]))
 for number in range(100):
-    logs.get().info(sys.argv[2] * 20_000)
+    logs.get().info(sys.argv[2] * 200_000)
 """
 
 
@@ -373,4 +373,4 @@ def test_lines_of_several_processes_stay_whole(tmp_path: Path) -> None:
         pipe.stdin.close()
         found = [orjson.loads(line)["event"] for line in pipe.stdout]
         assert [writer.wait() for writer in writers] == [0, 0]
-    assert sorted(found) == ["a" * 20_000] * 100 + ["b" * 20_000] * 100
+    assert sorted(found) == ["a" * 200_000] * 100 + ["b" * 200_000] * 100

@@ -254,7 +254,16 @@ def test_refusals_are_counted_by_parameter_and_reason(metrics: Metrics) -> None:
     assert value(metrics, "logprob_validation_errors_total", param="top_logprobs", reason="range") == 1
     where = {"model": "", "api": "chat"}
     assert value(metrics, "logprob_proxy_requests_total", **where, code="400", origin="proxy") == 1
-    assert not any(name == "logprob_responses_total" for name, _ in samples(metrics))
+    assert not any(
+        number for (name, _), number in samples(metrics).items() if name == "logprob_responses_total"
+    )
+
+
+def test_counters_begin_at_0_also_where_no_model_is_named(metrics: Metrics) -> None:
+    metrics.record(an_outcome(model=None, report=a_report(model=None)))
+    where = {"model": "", "api": "chat", "stream": "true"}
+    assert value(metrics, "logprob_responses_total", **where, outcome="scored") == 1
+    assert value(metrics, "logprob_responses_total", **where, outcome="missing") == 0
 
 
 def test_a_body_too_large_is_no_validation_error(metrics: Metrics) -> None:
