@@ -37,3 +37,9 @@ def post(url: str, body: dict[str, Any], timeout: float = 60) -> Answer:
             return Answer(answer.status, answer.headers.get("Content-Type", ""), answer.read())
     except urllib.error.HTTPError as error:
         return Answer(error.code, error.headers.get("Content-Type", ""), error.read())
+
+
+def page(url: str) -> bytes:
+    with _OPENER.open(url, timeout=30) as answer:
+        found: bytes = answer.read()
+        return found

@@ -18,6 +18,8 @@ from typing import IO
 
 import pytest
 
+from tests.shell.processes import children
+
 ROOT = Path(__file__).parents[2]
 COMMAND = str(Path(sysconfig.get_path("scripts")) / "logprob-proxy")
 
@@ -26,6 +28,12 @@ COMMAND = str(Path(sysconfig.get_path("scripts")) / "logprob-proxy")
 class Running:
     base_url: str  # what a client sets
     admin: str
+    pid: int
+
+    @property
+    def workers(self) -> list[int]:
+        """Process ids of its workers, where it has several."""
+        return children(self.pid)
 
     @property
     def root(self) -> str:
@@ -97,6 +105,6 @@ def proxy_before(upstream: str, *flags: str) -> Iterator[Running]:
             base, admin = base_url.search(text), metrics.search(text)
             assert base is not None
             assert admin is not None
-            yield Running(base_url=base[1], admin=admin[1])
+            yield Running(base_url=base[1], admin=admin[1], pid=process.pid)
         finally:
             process.kill()
