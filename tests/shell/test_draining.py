@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import threading
 import time
 
 import pytest
@@ -74,6 +75,29 @@ async def test_metrics_are_there_after_a_request():
             b'logprob_proxy_requests_total{api="other",code="200",model="",origin="upstream"} 1.0'
             in page.body
         )
+
+
+async def test_a_scrape_holds_up_nobody():
+    async with proxied(answering(OK)) as proxy:
+        expose, go = proxy.counters.expose, threading.Event()
+
+        def slow():
+            assert go.wait(WAIT)
+            return expose()
+
+        proxy.counters.expose = slow
+        await proxy.server.close()
+        again = Server(proxy.server.settings, Profile("openai"), proxy.counters)
+        await again.start()
+        try:
+            scrape = asyncio.ensure_future(proxy.ask(get(b"/metrics"), to=again.admin_address))
+            assert (await proxy.ask(get(), to=again.address)).status == 200
+            assert not scrape.done()
+            go.set()
+            assert b"logprob_proxy_build_info" in (await scrape).body
+        finally:
+            go.set()
+            await again.close()
 
 
 async def test_rubbish_gets_no_echo():

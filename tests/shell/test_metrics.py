@@ -2,6 +2,8 @@
 
 import math
 import re
+import shutil
+import subprocess
 from array import array
 from collections.abc import Sequence
 from math import exp, inf, nan
@@ -340,6 +342,16 @@ def test_the_page_is_prometheus_text(metrics: Metrics) -> None:
     assert "_created" not in text
     for line in text.splitlines():
         assert line.startswith("#") or re.fullmatch(r"\w+(\{.*\})? [-+0-9.e]+(Inf)?", line), line
+
+
+def test_promtool_has_nothing_to_say(metrics: Metrics) -> None:
+    promtool = shutil.which("promtool")
+    if promtool is None:
+        pytest.skip("promtool is not installed (Debian's package prometheus has it)")
+    metrics.record(an_outcome())
+    page, _ = metrics.expose()
+    found = subprocess.run([promtool, "check", "metrics"], input=page, capture_output=True, timeout=60)
+    assert (found.returncode, found.stdout, found.stderr) == (0, b"", b"")
 
 
 def test_the_markdown_table_has_a_row_for_each_metric() -> None:
