@@ -124,9 +124,11 @@ class Metrics:
         """Start the counters of a model and api that are new."""
         self._started.add(where)
         for row in METRICS:
+            if row.kind is not Counter or "model" not in row.labels:
+                continue
             rest = [values for label, values in row.labels.items() if label not in ("model", "api")]
-            if row.kind is Counter and "model" in row.labels and OPEN not in rest:
-                _start(self._metrics[row.name], *((value,) for value in where), *rest)
+            for values in row.starts if OPEN in rest else product(*rest):
+                self._metrics[row.name].labels(*where, *values)
 
     def _record_exchange(self, outcome: Outcome, where: _Where) -> None:
         code = str(outcome.status) if 100 <= outcome.status < 600 else OTHER

@@ -78,6 +78,8 @@ class Metric:
     """What the number means, and what it does not."""
     labels: Labels = field(default_factory=dict)
     buckets: tuple[float, ...] = ()
+    starts: tuple[tuple[str, ...], ...] = ()
+    """Where a label is open: values behind model and api that begin at 0 nevertheless."""
     across: str = ""
     """Of a gauge: how the values of several workers become one (prometheus_client's `multiprocess_mode`); counts add up.
     `live...` leaves those out that have ended."""
@@ -175,8 +177,10 @@ METRICS: Final = (
     Metric(
         "logprob_proxy_requests_total",
         Counter,
-        "Requests by the status sent to the client and by who made it. 499: the client left before a status.",
+        "Requests by the status sent to the client and by who made it. 499: the client left before a status. The statuses"
+        " 500, 502, 503 and 504 of the proxy begin at 0; any other begins at 1, and a rate does not see that 1.",
         {**_WHERE, "code": OPEN, "origin": ORIGINS},
+        starts=tuple((code, "proxy") for code in ("500", "502", "503", "504")),
     ),
     Metric(
         "logprob_proxy_request_duration_seconds",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
 import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -12,11 +11,7 @@ from pathlib import Path
 import pytest
 
 from proxy.demo import model
-from tests.e2e.running import Lines, Running, proxy_before
-
-# The demo's server with one thread: its threads wait for each other by spinning, and where other processes want the
-# same cores (the proxy, the clients, this one) two take many times as long as one.
-ONE_THREAD = "import os, sys; os.cpu_count = lambda: 1; from proxy.demo.llama import main; main(sys.argv[1])"
+from tests.e2e.running import Running, llama_server, proxy_before
 
 
 @pytest.fixture(scope="session")
@@ -32,19 +27,8 @@ def model_path() -> Path:
 @pytest.fixture(scope="session")
 def model_server(model_path: Path) -> Iterator[str]:
     """The URL of llama.cpp's own server."""
-    with subprocess.Popen(
-        [sys.executable, "-c", ONE_THREAD, str(model_path)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stdout is not None
-        lines = Lines(process.stdout)
-        try:
-            lines.until(lambda text: "\n" in text, seconds=60)
-            yield lines.seen[0].strip()
-        finally:
-            process.kill()
+    with llama_server(model_path) as url:
+        yield url
 
 
 @pytest.fixture(scope="session")

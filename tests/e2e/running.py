@@ -7,6 +7,7 @@ import queue
 import re
 import shutil
 import subprocess
+import sys
 import sysconfig
 import threading
 import time
@@ -22,6 +23,11 @@ from tests.shell.processes import children
 
 ROOT = Path(__file__).parents[2]
 COMMAND = str(Path(sysconfig.get_path("scripts")) / "logprob-proxy")
+
+
+# The demo's server with one thread: its threads wait for each other by spinning, and where other processes want the
+# same cores (the proxy, the clients, this one) two take many times as long as one.
+ONE_THREAD = "import os, sys; os.cpu_count = lambda: 1; from proxy.demo.llama import main; main(sys.argv[1])"
 
 
 @dataclass(frozen=True)
@@ -79,6 +85,24 @@ def clients_python() -> str:
     if not python.exists():
         pytest.skip("there is no .venv-clients: tests/run makes it")
     return str(python)
+
+
+@contextmanager
+def llama_server(path: Path) -> Iterator[str]:
+    """llama.cpp's own server with the model of this file; its URL."""
+    with subprocess.Popen(
+        [sys.executable, "-c", ONE_THREAD, str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        lines = Lines(process.stdout)
+        try:
+            lines.until(lambda text: "\n" in text, seconds=60)
+            yield lines.seen[0].strip()
+        finally:
+            process.kill()
 
 
 @contextmanager

@@ -126,3 +126,23 @@ def test_builder_gets_every_file_that_the_image_copies() -> None:
     assert copied == sent
     for source in copied:
         assert (ROOT / source).exists(), source
+
+
+def test_what_is_mounted_is_there_and_where_it_is_looked_for() -> None:
+    services = load("deploy/compose.monitoring.yaml")["services"]
+    mounts = {}
+    for service in services.values():
+        for volume in service["volumes"]:
+            source, target = volume.split(":")[:2]
+            if source.startswith("."):
+                assert (ROOT / "deploy" / source).exists(), source
+                mounts[target] = ROOT / "deploy" / source
+    (provider,) = load("deploy/grafana/provisioning/dashboards/logprob-proxy.yaml")["providers"]
+    assert f"{provider['options']['path']}/logprob-proxy.json" in mounts
+    (source,) = load("deploy/grafana/provisioning/datasources/prometheus.yaml")["datasources"]
+    assert source["url"] == "${PROMETHEUS_URL}"
+    assert "PROMETHEUS_URL" in services["grafana"]["environment"]
+    # In the proxy's network: the address that the example configuration scrapes.
+    assert services["prometheus"]["network_mode"] == "service:logprob-proxy"
+    (job,) = yaml.safe_load((mounts["/etc/prometheus"] / "prometheus.yml").read_text())["scrape_configs"]
+    assert job["static_configs"][0]["targets"] == ["127.0.0.1:6521"]

@@ -45,7 +45,7 @@ def test_lock_fits_what_is_declared(name: str) -> None:
     """Written again by deploy/lock after every change of the dependencies."""
     pinned = {
         canonicalize_name(match[1]): match[2]
-        for match in re.finditer(r"^([\w.-]+)==([\w.]+)", (DEPLOY / name).read_text(), re.MULTILINE)
+        for match in re.finditer(r"^([\w.-]+)==([\w.!]+)", (DEPLOY / name).read_text(), re.MULTILINE)
     }
     for line in LOCKS[name]:
         wanted = Requirement(line)

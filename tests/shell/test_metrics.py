@@ -202,6 +202,13 @@ def test_the_answer_may_name_the_model() -> None:
     assert "made-up" not in metrics.expose()[0].decode()
 
 
+def test_the_proxys_own_errors_begin_at_0(metrics: Metrics) -> None:
+    """Else the first of them would be in no rate."""
+    metrics.record(an_outcome())
+    for code in ("500", "503"):
+        assert value(metrics, "logprob_proxy_requests_total", **WHERE, code=code, origin="proxy") == 0
+
+
 def test_names_nobody_serves_make_no_series(metrics: Metrics) -> None:
     metrics.record(an_outcome(status=404, model="x", outcome="passthrough", report=None))
     before = len(samples(metrics))
