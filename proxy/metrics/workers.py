@@ -40,9 +40,11 @@ def directory(parent: Path | None) -> Iterator[Path]:
         if parent is not None:
             parent.mkdir(parents=True, exist_ok=True)
         path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=where))
-        # Held as long as this process lives, however it ends.
-        owner = (path / _OWNER).open("wb")
+        # Held as long as this process lives, however it ends. It gets its name when it is held: who sweeps meanwhile
+        # does not take it for one that was left.
+        owner = (path / "new").open("wb")
         fcntl.flock(owner, fcntl.LOCK_EX)
+        (path / "new").rename(path / _OWNER)
     except OSError as error:
         raise DirectoryError(f"{where} cannot be written to: {error.strerror}") from None
     _sweep(where)
@@ -56,9 +58,12 @@ def directory(parent: Path | None) -> Iterator[Path]:
 def _sweep(where: Path) -> None:
     """Remove the directories of proxies that are no more."""
     for path in where.glob(f"{_PREFIX}*"):
-        with suppress(OSError), (path / _OWNER).open("r+b") as owner:
-            fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(path, ignore_errors=True)
+        with suppress(OSError):
+            if path.lstat().st_uid != os.geteuid():
+                continue
+            with (path / _OWNER).open("r+b") as owner:
+                fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(path, ignore_errors=True)
 
 
 def keep_under(place: int) -> None:

@@ -34,6 +34,8 @@ _START_TIMEOUT: Final = 60.0
 _SOON: Final = 10.0
 """Seconds: who ends sooner after its start is not started again at once."""
 _PAUSES: Final = (0.0, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
+_SILENCE: Final = 60.0
+"""Seconds without a sign of life after which a worker hangs."""
 _GRACE: Final = 10.0
 """Seconds for a worker to end by itself after the time to drain."""
 
@@ -188,7 +190,9 @@ class Supervisor:
     async def _ended(self, place: int) -> float:
         """Wait for the end of a worker; how many seconds it lived."""
         worker = self._workers[place]
+        watching = tasks.spawn(self._watch(place, worker), f"watch {place}")
         code = await worker.process.wait()
+        watching.cancel()
         worker.writer.close()
         del self._workers[place]
         self._gathered.ended(place)
@@ -196,6 +200,19 @@ class Supervisor:
             pid, ending = worker.process.pid, _ending(code)
             logs.get().log(40 if code else 20, "worker ended", worker=place, pid=pid, ending=ending)
         return asyncio.get_running_loop().time() - worker.began
+
+    async def _watch(self, place: int, worker: _Worker) -> None:
+        """Kill a worker that hangs: it would keep its clients, and take new ones, for ever."""
+        with suppress(ConnectionError):
+            while True:
+                try:
+                    async with asyncio.timeout(_SILENCE):
+                        if not await worker.reader.readline():
+                            return
+                except TimeoutError:
+                    logs.get().error("worker killed: it hangs", worker=place, pid=worker.process.pid)
+                    worker.kill()
+                    return
 
     def _unready(self) -> str | None:
         if self._draining.is_set():

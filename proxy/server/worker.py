@@ -26,6 +26,9 @@ from proxy.server.server import SIGNALS, Server
 from proxy.settings import Settings
 
 READY: Final = b"ready\n"
+ALIVE: Final = b"alive\n"
+SIGN_INTERVAL: Final = 5.0
+"""Seconds between two signs of life."""
 DRAIN: Final = b"drain\n"
 END: Final = b"end\n"
 
@@ -74,10 +77,18 @@ async def _work(above: socket.socket) -> None:
     gc.collect()
     gc.freeze()
     writer.write(READY)
+    living = tasks.spawn(_live(writer), "live")
     obeying = tasks.spawn(_obey(reader, server), "obey")
+    obeying.add_done_callback(lambda _: living.cancel())
     await server.wait_closed()
     obeying.cancel()
     writer.close()
+
+
+async def _live(writer: asyncio.StreamWriter) -> None:
+    while True:
+        await asyncio.sleep(SIGN_INTERVAL)
+        writer.write(ALIVE)
 
 
 async def _obey(reader: asyncio.StreamReader, server: Server) -> None:

@@ -17,7 +17,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.shell.wire import WAIT, Answer, Client, get
 
 ROOT = Path(__file__).parents[2]
-COMMAND = (sys.executable, "-c", "from proxy.cli import main; main()")
+MAIN = "from proxy.cli import main; main()"
+COMMAND = (sys.executable, "-c", MAIN)
 _ADDRESS = r"http://127\.0\.0\.1:(\d+)"
 
 
@@ -82,12 +83,27 @@ def children(pid: int) -> list[int]:
 
 @asynccontextmanager
 async def served(
-    upstream: int, *flags: str, prefix: Sequence[str] = (), env: Mapping[str, str] | None = None
+    upstream: int,
+    *flags: str,
+    prefix: Sequence[str] = (),
+    before: str = "",
+    env: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Served]:
-    """The proxy before an upstream's port. `prefix` is a command that runs it; ended by force at the end."""
+    """The proxy before an upstream's port. `prefix` is a command that runs it, `before` a statement that comes first; it
+    is ended by force at the end."""
     places = ("--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
     process = await asyncio.create_subprocess_exec(
-        *(*prefix, *COMMAND, "serve", "--upstream", f"http://127.0.0.1:{upstream}", *places, *flags),
+        *(
+            *prefix,
+            sys.executable,
+            "-c",
+            before + MAIN,
+            "serve",
+            "--upstream",
+            f"http://127.0.0.1:{upstream}",
+            *places,
+            *flags,
+        ),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,

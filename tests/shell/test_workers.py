@@ -20,7 +20,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from proxy.core.request import Profile
 from proxy.metrics import names, workers
 from proxy.server.supervisor import Supervisor
-from proxy.server.worker import Orders
+from proxy.server.worker import SIGN_INTERVAL, Orders
 from proxy.settings import Settings
 from tests.shell.processes import COMMAND, ROOT, Served, environment, served
 from tests.shell.wire import (
@@ -110,10 +110,7 @@ async def test_a_worker_that_dies_takes_no_total_with_it() -> None:
                     assert (await proxy.ask(get())).status == 200
                     totals.append(await proxy.total("logprob_proxy_requests_total"))
 
-            async def whole_again(before: list[int] = before) -> bool:
-                return len(proxy.workers) == 2 and proxy.workers != before
-
-            await until(whole_again)
+            await until(lambda before=before: whole_but(proxy, before))  # type: ignore[misc]
             await until(lambda: limit_is(proxy, Settings().max_in_flight))
             assert await proxy.total("logprob_proxy_inflight_requests") == 0
         assert totals == sorted(totals)
@@ -274,6 +271,24 @@ async def test_ready_means_that_a_worker_is_up() -> None:
 
 async def is_ready(proxy: Served) -> bool:
     return (await proxy.page("/readyz")).status == 200
+
+
+async def test_a_worker_that_hangs_is_replaced() -> None:
+    patience = f"from proxy.server import supervisor; supervisor._SILENCE = {SIGN_INTERVAL + 2}; "
+    async with Upstream(streaming).serve() as upstream, served(upstream.port, *TWO, before=patience) as proxy:
+        before = proxy.workers
+        os.kill(before[0], signal.SIGSTOP)
+        async with asyncio.timeout(3 * SIGN_INTERVAL):
+            while not await gone(before[0]):
+                await asyncio.sleep(0.1)
+        await until(lambda: whole_but(proxy, before))
+        assert before[1] in proxy.workers
+        assert (await proxy.ask(get())).status == 200
+
+
+async def whole_but(proxy: Served, before: list[int]) -> bool:
+    """Both places are taken, and not as they were."""
+    return len(proxy.workers) == 2 and proxy.workers != before
 
 
 # -- one end
