@@ -71,8 +71,9 @@ def traffic(proxy: Running) -> None:
     assert ask("chat/completions", **CHAT | {"top_logprobs": 99}) == 400
     assert ask("embeddings", input="a") == 501  # llama.cpp was not started for that
     assert ask("chat/completions", **CHAT, user="x" * 70_000) == 200
+    endless = CHAT | {"max_tokens": 1900, "ignore_eos": True}
     with ThreadPoolExecutor(16) as many:
-        statuses = list(many.map(lambda _: ask("chat/completions", **CHAT | {"max_tokens": 1000}), range(16)))
+        statuses = list(many.map(lambda _: ask("chat/completions", **endless), range(16)))
     assert 503 in statuses, statuses  # more at a time than may be
     assert 504 in statuses, statuses  # the upstream's first byte came too late
 
