@@ -4,8 +4,9 @@ Law: clients notice neither a worker's death nor its restart, except those that 
 once, here, and inherited. This process counts nothing, forwards nothing and is never busy, so the admin listener
 answers while the workers are. A signal ends all of it in the same order as one proxy alone.
 
-gunicorn, uvicorn and circus were looked at for this: each runs workers of its own making or ends them in its own order.
-None lets the process above answer /readyz and /metrics while workers drain, and none passes a second signal on.
+gunicorn (27), uvicorn (0.54) and circus (0.19) were read for this. The first two end workers in a loop of their own that
+waits without asyncio, so this process could not answer /readyz and /metrics meanwhile, and a second SIGTERM is not
+handed on. circus runs on tornado and is led over ZeroMQ, from a socket that would have to be guarded.
 """
 
 from __future__ import annotations
