@@ -455,14 +455,12 @@ def test_nowhere_to_write_is_told_with_the_name_of_the_place() -> None:
     )
 
 
-@pytest.mark.parametrize(("mount", "flags"), [("/tmp", ()), ("/mnt", ("--metrics-dir", "/mnt/deeper/still"))])
-async def test_one_place_to_write_is_enough(mount: str, flags: tuple[str, ...]) -> None:
-    prefix = confined("--tmpfs", mount)
+@pytest.mark.parametrize(("temporary", "flags"), [("/mnt", ()), ("", ("--metrics-dir", "/mnt/deeper/still"))])
+async def test_one_place_to_write_is_enough(temporary: str, flags: tuple[str, ...]) -> None:
+    env = environment(TMPDIR=temporary, HOME="/nonexistent")
     async with (
         Upstream(answering(ANSWER)).serve() as upstream,
-        served(
-            upstream.port, *TWO, *flags, prefix=prefix, env=environment(TMPDIR="", HOME="/nonexistent")
-        ) as proxy,
+        served(upstream.port, *TWO, *flags, prefix=confined("--tmpfs", "/mnt"), env=env) as proxy,
     ):
         assert (await proxy.ask(post())).status == 200
 
