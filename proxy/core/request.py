@@ -138,7 +138,8 @@ def judge(
         forward = apply(forward, without(forward, confidence.MEMBER))
     asked = any(on(member_at(request, path)) for path, on in fmt.asked)
     model, stream = request.get("model"), request.get("stream")
-    model = model if type(model) is str else (variables or {}).get("model")
+    # A model in the path is the one that answers: Azure's deployment, whatever the body says.
+    model = (variables or {}).get("model") or (model if type(model) is str else None)
     own_top, plain = top is not None, None
     observed = (
         wanted is None and not asked and bool(fmt.hidden) and observe is not None and observe(fmt.name, model)

@@ -13,7 +13,12 @@ _SLOTS = (Slot(("logprobs",), (OBJECTS,)),)
 FORMAT = Format(
     name="openai-transcriptions",
     api="transcriptions",
-    routes=("audio/transcriptions", "audio/translations"),
+    routes=(
+        "audio/transcriptions",
+        "audio/translations",
+        "deployments/{model}/audio/transcriptions",
+        "deployments/{model}/audio/translations",
+    ),
     places=(
         Place((), _SLOTS, (Text(("delta",)),), when=("type", "transcript.text.delta")),
         Place(

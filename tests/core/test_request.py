@@ -78,6 +78,11 @@ def test_route_variables_name_the_model() -> None:
     ask = judge(b'{"contents":[]}', BY_NAME["gemini"], ANY, {"model": "gemini-x"})
     assert isinstance(ask, Ask)
     assert ask.model == "gemini-x"
+    azure = judge(
+        b'{"model":"gpt-4o","messages":[]}', BY_NAME["openai-chat"], ANY, {"model": "my-deployment"}
+    )
+    assert isinstance(azure, Ask)
+    assert azure.model == "my-deployment"
     assert UNJUDGED.judged is False
 
 

@@ -25,6 +25,7 @@ MATCHING = [
     ("/openai/deployments/chat/completions", "openai-completions"),  # a deployment called chat
     ("/", "tgi"),
     ("/openai/deployments/d/completions", "openai-completions"),
+    ("/openai/deployments/w/audio/transcriptions", "openai-transcriptions"),
     ("/v1/responses", "openai-responses"),
     ("/openai/responses", "openai-responses"),
     ("/generate", "sglang-generate"),
