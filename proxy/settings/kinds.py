@@ -187,6 +187,7 @@ AUTO_TIME: Final = Kind(
     "TIME|auto", "auto or 4s", _auto_time, lambda seconds: "auto" if seconds is None else _show_time(seconds)
 )
 COUNT: Final = Kind("NUMBER", "1024", _count)
+FEW: Final = Kind("NUMBER", "4", _count)
 SHARE: Final = Kind("0..1", "0.5", _share, "{:g}".format)
 SWITCH: Final = Kind("true|false", "true", _switch, lambda on: "true" if on else "false")
 ADDRESS: Final = Kind("HOST:PORT", "127.0.0.1:6520, [::1]:6520 or :6520", _address)

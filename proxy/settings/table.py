@@ -59,7 +59,7 @@ class Settings:
         "A token of this probability or less counts as one of low confidence in the metrics.",
     )
     workers: int = _row(
-        kinds.COUNT,
+        kinds.FEW,
         1,
         "Processes that serve. The limits that hold for all requests together are shared out among them; the metrics are theirs "
         "added up.",
