@@ -61,7 +61,7 @@ def _serve_by_several(settings: Settings) -> None:
     except workers.DirectoryError as error:
         raise StartError(
             f"--workers {settings.workers} needs a directory to write to, and {error}; mount one there (in Kubernetes an"
-            " emptyDir, in Docker a tmpfs) or name another one with --metrics-dir"
+            " emptyDir, in Docker a tmpfs) or name another one with --metrics-dir, such as /dev/shm"
         ) from error
 
 

@@ -16,6 +16,7 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, generate_latest, values
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+from prometheus_client.mmap_dict import MmapedDict
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
 VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"
@@ -23,6 +24,10 @@ VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"
 
 _PREFIX: Final = "logprob-proxy-"
 _OWNER: Final = "owner"
+
+_FIRST_SIZE: Final = 1 << 16
+_MOST_BESIDE_A_KEY: Final = 32
+"""Bytes: a length, padding, value and time stamp."""
 
 
 class DirectoryError(Exception):
@@ -66,10 +71,35 @@ def _sweep(where: Path) -> None:
                 shutil.rmtree(path, ignore_errors=True)
 
 
+class _Allocated(MmapedDict):
+    """A file whose bytes are all there before they are mapped. To write where the disk has no room would end the process
+    (SIGBUS); here it is an OSError, and that one series is not counted."""
+
+    def __init__(self, filename: str, read_mode: bool = False) -> None:
+        if not read_mode:
+            with open(filename, "ab") as file:
+                _allocate(file.fileno(), _FIRST_SIZE)
+        super().__init__(filename, read_mode)  # type: ignore[no-untyped-call]
+
+    def _init_value(self, key: str) -> None:
+        capacity: int = self._capacity
+        while self._used + len(key.encode()) + _MOST_BESIDE_A_KEY > capacity:
+            capacity *= 2  # as the library is about to
+        if capacity > self._capacity:
+            _allocate(self._f.fileno(), capacity)
+        super()._init_value(key)  # type: ignore[no-untyped-call]
+
+
+def _allocate(descriptor: int, size: int) -> None:
+    if hasattr(os, "posix_fallocate"):  # macOS has none
+        os.posix_fallocate(descriptor, 0, size)
+
+
 def keep_under(place: int) -> None:
     """Called in a worker before it makes its metrics: its files bear its place instead of its process id."""
     # prometheus_client allows another identifier so long as no two processes that run have the same; a place is given
     # away only after its last holder's end has been waited for.
+    values.MmapedDict = _Allocated  # type: ignore[attr-defined]
     values.ValueClass = values.MultiProcessValue(lambda: place)  # type: ignore[no-untyped-call]
 
 

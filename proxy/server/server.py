@@ -115,11 +115,11 @@ class Server:
             self._metrics.inflight_dec()
 
     def _record(self, outcome: Outcome) -> None:
-        try:
-            self._metrics.record(outcome)
-            logs.log_outcome(outcome)
-        except Exception as fault:  # noqa: BLE001  # what is told about an exchange must not cost the exchange
-            logs.get().error("an outcome was not recorded", exc_info=fault)
+        for record in (self._metrics.record, logs.log_outcome):
+            try:
+                record(outcome)
+            except Exception as fault:  # noqa: BLE001  # what is told about an exchange must not cost the exchange
+                logs.get().error("an outcome was not recorded", exc_info=fault)
 
     def _refused(self, problem: Problem) -> None:
         """A request that could not be read: no exchange came of it, but it is counted."""

@@ -56,7 +56,10 @@ class Orders:
 
 def main() -> None:
     """Started by the supervisor, and by nobody else."""
-    asyncio.run(_work(socket.socket(fileno=sys.stdin.fileno())))
+    try:
+        asyncio.run(_work(socket.socket(fileno=sys.stdin.fileno())))
+    except OSError as error:
+        sys.exit(f"error: a worker cannot go on: {error.strerror}")
 
 
 async def _work(above: socket.socket) -> None:

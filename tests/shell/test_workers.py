@@ -479,7 +479,7 @@ def test_nowhere_to_write_is_told_with_the_name_of_the_place() -> None:
     assert (result.returncode, result.stdout) == (1, "")
     assert result.stderr == (
         "error: --workers 2 needs a directory to write to, and /tmp cannot be written to: Read-only file system; mount one"
-        " there (in Kubernetes an emptyDir, in Docker a tmpfs) or name another one with --metrics-dir\n"
+        " there (in Kubernetes an emptyDir, in Docker a tmpfs) or name another one with --metrics-dir, such as /dev/shm\n"
     )
 
 
@@ -496,6 +496,24 @@ async def test_one_place_to_write_is_enough(temporary: str, flags: tuple[str, ..
             return await proxy.total(RESPONSES) == 1
 
         await until(counted)
+
+
+async def test_a_full_disk_costs_counts_and_nothing_else() -> None:
+    """A write to a mapped page for which there is no room would end a worker by SIGBUS."""
+    room = confined("--size", str(1 << 20), "--tmpfs", "/mnt")
+    env = environment(TMPDIR="/mnt")
+    async with (
+        Upstream(answering(ANSWER)).serve() as upstream,
+        served(upstream.port, *TWO, "--log-level", "error", prefix=room, env=env) as proxy,
+    ):
+        for number in range(200):
+            assert (await proxy.ask(post(b'{"model":"n%d","logprobs":true}' % number))).status == 200
+
+        async def some_counted() -> bool:
+            return 10 < await proxy.total(RESPONSES) < 200
+
+        await until(some_counted)
+        assert await proxy.total("logprob_proxy_inflight_limit") == Settings().max_in_flight
 
 
 def test_files_of_someone_else_are_left_alone(tmp_path: Path) -> None:
