@@ -134,7 +134,11 @@ async def test_files_do_not_pile_up(tmp_path: Path) -> None:
         async def first_files() -> bool:
             return len(list(folder.glob("gauge_livesum_*.db"))) == 2
 
+        async def counted() -> bool:
+            return await proxy.total(RESPONSES) == 1
+
         await until(first_files)
+        await until(counted)
         before = {path.name for path in folder.iterdir()}
         old = proxy.workers
         os.kill(old[0], signal.SIGKILL)
