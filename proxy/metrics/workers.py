@@ -72,13 +72,18 @@ def _sweep(where: Path) -> None:
 
 
 class _Allocated(MmapedDict):
-    """A file whose bytes are all there before they are mapped. To write where the disk has no room would end the process
-    (SIGBUS); here it is an OSError, and that one series is not counted."""
+    """A file whose bytes are all there before they are mapped, and before a scrape can see it. To write where the disk has
+    no room would end the process (SIGBUS); here it is an OSError, and that one series is not counted. An empty file would
+    make the scrape fail."""
 
     def __init__(self, filename: str, read_mode: bool = False) -> None:
-        if not read_mode:
-            with open(filename, "ab") as file:
+        path = Path(filename)
+        if not read_mode and not path.exists():
+            new = path.with_suffix(".new")
+            with new.open("wb") as file:
+                file.truncate(_FIRST_SIZE)
                 _allocate(file.fileno(), _FIRST_SIZE)
+            new.rename(path)
         super().__init__(filename, read_mode)  # type: ignore[no-untyped-call]
 
     def _init_value(self, key: str) -> None:

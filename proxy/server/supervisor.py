@@ -62,8 +62,11 @@ class _Worker:
             self.writer.write(order)
 
     def kill(self) -> None:
-        with suppress(ProcessLookupError):
-            self.process.kill()
+        # `process.kill` looks first whether the process has ended, and by that takes the end from the loop, which waits for
+        # it (python/cpython#87744): nobody would know how it ended.
+        if self.process.returncode is None:
+            with suppress(ProcessLookupError):
+                os.kill(self.process.pid, signal.SIGKILL)
 
 
 class Supervisor:

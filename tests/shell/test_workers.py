@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -209,6 +210,28 @@ def test_the_directory_is_new_and_does_not_stay(tmp_path: Path) -> None:
         assert first.exists()  # the second one's start leaves it alone
         assert not left.exists()
     assert list(tmp_path.iterdir()) == [foreign]
+
+
+def test_a_scrape_never_sees_a_file_in_the_making(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    allocated: list[int] = []
+
+    def scraped(descriptor: int, offset: int, size: int) -> None:
+        allocated.append(size)
+        workers.Gathered(tmp_path).expose()  # an empty file would raise
+        os.truncate(descriptor, max(os.fstat(descriptor).st_size, offset + size))
+
+    monkeypatch.setattr(os, "posix_fallocate", scraped)
+    file = workers._Allocated(str(tmp_path / "counter_1.db"))
+    keys = [json.dumps(["a", "a_total", {"n": str(number)}, "help"]) for number in range(2000)]
+    for key in keys:
+        file.write_value(key, 1.0, 0.0)
+    file.close()
+    assert allocated == [1 << 16, 1 << 17]
+    page, _ = workers.Gathered(tmp_path).expose()
+    assert page.count(b"a_total{") == 2000
+    again = workers._Allocated(str(tmp_path / "counter_1.db"))
+    assert again.read_value(keys[-1]) == (1.0, 0.0)
+    again.close()
 
 
 def test_a_directory_that_cannot_be_is_named() -> None:
