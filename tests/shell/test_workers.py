@@ -158,8 +158,10 @@ async def test_files_do_not_pile_up(tmp_path: Path) -> None:
 async def test_workers_share_the_room_for_model_names() -> None:
     """Each has seen other names; together they have no more than one would have."""
 
+    numbers = iter(range(140))
+
     async def named(seen: Seen) -> None:
-        await seen.send(ANSWER)
+        await seen.send(sized(whole().replace(b'"model":"m"', b'"model":"r%d"' % next(numbers))))
 
     async with Upstream(named).serve() as upstream, served(upstream.port, *TWO) as proxy:
         for first in range(0, 140, 20):
@@ -176,6 +178,20 @@ async def test_workers_share_the_room_for_model_names() -> None:
         assert len(models) == names.ROOM + 1
         assert "other" in models
         assert found["logprob_model_label_overflow_total", frozenset()] == 40
+        assert sum(name == "logprob_model_info" for name, _ in found) == names.ROOM + 1
+
+        # One name with ever another model behind it: each worker alone would still have had room.
+        numbers = iter(range(1000, 1100))
+        async with asyncio.TaskGroup() as group:
+            for _ in range(100):
+                group.create_task(proxy.ask(post(b'{"model":"n0","logprobs":true}')))
+        await until(lambda: totals(proxy, 240))
+        found = await proxy.metrics()
+        assert sum(name == "logprob_model_info" for name, _ in found) == names.ROOM + 1
+
+
+async def totals(proxy: Served, wanted: float) -> bool:
+    return await proxy.total(RESPONSES) == wanted
 
 
 def test_names_in_a_file_are_known_to_all(tmp_path: Path) -> None:
