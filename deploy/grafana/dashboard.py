@@ -74,6 +74,7 @@ class Panel:
 LOW = rate("logprob_low_confidence_tokens_total", ANSWER, "model")
 LOWABLE = rate("logprob_tokens_total", f'{ANSWER}, status=~"scored|sentinel"', "model")
 FAILED = rate("logprob_proxy_requests_total", f'{ERRORS}, code=~"[45]..", code!="499"')
+OWN = f'{ERRORS}, origin="proxy", code=~"[45]..", code!="499"'
 ALL = rate("logprob_proxy_requests_total", ERRORS)
 UNLIKELIER = rate("logprob_not_top1_tokens_total", WHERE, "model")
 COMPARED = rate("logprob_alternatives_tokens_total", WHERE, "model")
@@ -159,8 +160,8 @@ TRAFFIC = (
         "reqps",
         "Status sent to the client, and who made it: the upstream, or the proxy itself (a refused parameter, a"
         " limit, an upstream that could not be reached). 499: the client left before a status. The first request of"
-        " a status is not seen: its series begins at 1.",
-        ((rate("logprob_proxy_requests_total", ERRORS, "code, origin"), "{{code}} {{origin}}"),),
+        " a status is not seen where its series begins at 1: all but the proxy's 500, 502, 503 and 504.",
+        ((f"{rate('logprob_proxy_requests_total', ERRORS, 'code, origin')} > 0", "{{code}} {{origin}}"),),
     ),
     Panel(
         "Errors",
@@ -171,11 +172,7 @@ TRAFFIC = (
         " One fault may be counted in both.",
         (
             (
-                rate(
-                    "logprob_proxy_requests_total",
-                    f'{ERRORS}, origin="proxy", code=~"[45]..", code!="499"',
-                    "code",
-                ),
+                f"{rate('logprob_proxy_requests_total', OWN, 'code')} > 0",
                 "proxy {{code}}",
             ),
             (f"{rate('logprob_proxy_upstream_errors_total', JOB, 'kind')} > 0", "upstream {{kind}}"),
