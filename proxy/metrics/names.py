@@ -49,8 +49,10 @@ class Names:
         with suppress(OSError), self._file.open("a+b") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             file.seek(0)
-            self._known = _values(file.read())
+            lines = file.read()
+            self._known = _values(lines)
             if names not in self._known and len(self._known) < self._room:
+                file.truncate(lines.rfind(b"\n") + 1)  # a writer that was killed may have left half a line
                 file.write(orjson.dumps(names) + b"\n")
                 file.flush()
                 self._known.add(names)
