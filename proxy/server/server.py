@@ -30,6 +30,8 @@ from proxy.upstream import Origin, Pool
 _LAG_INTERVAL: Final = 0.5
 _BREAK_GRACE: Final = 2.0
 """Seconds for broken ends to leave before connections are dropped."""
+_LAST_GRACE: Final = 0.5
+"""Seconds for what aiohttp still does on them. Not 0: to aiohttp that is for ever."""
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -172,7 +174,8 @@ class Server:
             if shared.running:
                 await self._until(settings.drain_timeout, shared.idle)
             await self._break_off()
-            await clients.connections.shutdown(timeout=0.0)
+            clients.connections.retire()  # those that were being accepted the first time
+            await clients.connections.shutdown(timeout=_LAST_GRACE)
         finally:
             await self._release()
 

@@ -11,6 +11,7 @@ import time
 import pytest
 
 from proxy.core.request import Profile
+from proxy.exchange import ClientServer
 from proxy.metrics import Metrics
 from proxy.server import Server
 from proxy.settings import Settings
@@ -179,6 +180,15 @@ async def test_a_request_whose_body_never_came_does_not_hold_the_end():
         await until(lambda: proxy.server._shared.running)
         proxy.server.begin_drain()
         assert (await client.answer()).status == 503
+        await asyncio.wait_for(proxy.server.wait_closed(), WAIT)
+
+
+async def test_a_connection_that_never_asks_does_not_hold_the_end(monkeypatch):
+    """It was being accepted when idle ones were closed, so nobody has seen it."""
+    monkeypatch.setattr(ClientServer, "retire", lambda _: None)
+    async with proxied(answering(OK)) as proxy, proxy.client():
+        await until(lambda: proxy.server._listening[0].connections.connections)
+        proxy.server.begin_drain()
         await asyncio.wait_for(proxy.server.wait_closed(), WAIT)
 
 
