@@ -5,7 +5,6 @@ standard error. The first line is for scripts too: `logprob-proxy VERSION listen
 """
 
 import asyncio
-import gc
 import sys
 from pathlib import Path
 from typing import TextIO
@@ -16,7 +15,7 @@ from proxy import __version__, logs
 from proxy import demo as model
 from proxy.metrics import Metrics, workers
 from proxy.profiles import pick
-from proxy.server import Server, StartError, Supervisor
+from proxy.server import Server, StartError, Supervisor, started
 from proxy.settings import Settings
 
 _EVERY_INTERFACE = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - shown, not bound
@@ -46,7 +45,7 @@ class ListenError(Exception):
 
 async def _serve(settings: Settings) -> None:
     try:
-        server = await _started(settings)
+        server = await started(settings, Metrics(settings))
     except OSError as error:
         raise ListenError(error) from error
     await _run(settings, server)
@@ -93,12 +92,11 @@ async def _demo(prompt: str | None, once: bool, out: TextIO) -> int:
     async def start_proxy(upstream: str) -> str:
         settings = Settings(upstream=upstream)
         try:
-            running.append(await _started(settings))
+            running.append(await started(settings, Metrics(settings)))
         except OSError:
             # Somebody has these ports, perhaps a proxy that serves: any others do as well.
-            running.append(
-                await _started(Settings(upstream=upstream, listen="127.0.0.1:0", admin="127.0.0.1:0"))
-            )
+            settings = Settings(upstream=upstream, listen="127.0.0.1:0", admin="127.0.0.1:0")
+            running.append(await started(settings, Metrics(settings)))
         _say([_headline(running[0]), _metrics(running[0])], out)
         return _url(running[0].address)
 
@@ -107,16 +105,6 @@ async def _demo(prompt: str | None, once: bool, out: TextIO) -> int:
     finally:
         for server in running:
             await server.close()
-
-
-async def _started(settings: Settings) -> Server:
-    profile, _ = pick(settings.profile, settings.upstream)
-    server = Server(settings, profile, Metrics(settings))
-    await server.start()
-    # What exists now stays: a collection that went over all of it would hold up every stream for tens of ms.
-    gc.collect()
-    gc.freeze()
-    return server
 
 
 def _announcement(settings: Settings, server: Server | Supervisor) -> list[str]:

@@ -7,7 +7,7 @@ supervisor  the process above several workers
 worker      one of them
 """
 
-from proxy.server.server import Server
+from proxy.server.server import Server, started
 from proxy.server.supervisor import StartError, Supervisor
 
-__all__ = ["Server", "StartError", "Supervisor"]
+__all__ = ["Server", "StartError", "Supervisor", "started"]

@@ -7,6 +7,7 @@ second signal skips what is left.
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 import socket
 import time
@@ -22,6 +23,7 @@ from proxy.core.request import Profile
 from proxy.exchange import Budget, Exchange, Shared, tasks
 from proxy.metrics import Metrics
 from proxy.observe import Observer
+from proxy.profiles import pick
 from proxy.server.admin import Pages
 from proxy.server.listening import Handler, Listener, listen, until_closed
 from proxy.settings import Settings
@@ -211,3 +213,16 @@ class Server:
             )
         )
         self._closed.set()
+
+
+async def started(
+    settings: Settings, metrics: Metrics, sockets: Sequence[socket.socket] | None = None
+) -> Server:
+    """A proxy that serves, in a process that is there for it. Raises OSError."""
+    profile, _ = pick(settings.profile, settings.upstream)
+    server = Server(settings, profile, metrics, sockets)
+    await server.start()
+    # What exists now stays: a collection that went over all of it would hold up every stream for tens of ms.
+    gc.collect()
+    gc.freeze()
+    return server

@@ -8,7 +8,6 @@ the process above is gone, the worker drains too: it serves nobody forgotten.
 from __future__ import annotations
 
 import asyncio
-import gc
 import socket
 import sys
 from contextlib import suppress
@@ -21,8 +20,7 @@ import orjson
 from proxy import logs
 from proxy.exchange import tasks
 from proxy.metrics import Metrics, workers
-from proxy.profiles import pick
-from proxy.server.server import SIGNALS, Server
+from proxy.server.server import SIGNALS, Server, started
 from proxy.settings import Settings
 
 READY: Final = b"ready\n"
@@ -69,16 +67,10 @@ async def _work(above: socket.socket) -> None:
     together = Path(orders.together)
     logs.configure(settings.log_level, lock=together / "log")
     workers.keep_under(orders.place)
-    profile, _ = pick(settings.profile, settings.upstream)
-    metrics = Metrics(settings, together=together)
     sockets = [socket.socket(fileno=number) for number in orders.sockets]
-    server = Server(settings, profile, metrics, sockets)
-    await server.start()
+    server = await started(settings, Metrics(settings, together=together), sockets)
     for number in SIGNALS:
         asyncio.get_running_loop().add_signal_handler(number, server.begin_drain)
-    # What exists now stays: a collection that went over all of it would hold up every stream for tens of ms.
-    gc.collect()
-    gc.freeze()
     writer.write(READY)
     living = tasks.spawn(_live(writer), "live")
     obeying = tasks.spawn(_obey(reader, server), "obey")

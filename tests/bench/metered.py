@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from proxy.metrics import Metrics, workers
-from proxy.profiles import pick
-from proxy.server import Server
+from proxy.server import started
 from proxy.settings import Settings
 
 
@@ -40,9 +39,7 @@ class Watched(Metrics):
 
 async def main(port: int, together: Path | None) -> None:
     settings = Settings(upstream=f"http://127.0.0.1:{port}", listen="127.0.0.1:0", admin="", log_level="info")
-    profile, _ = pick(settings.profile, settings.upstream)
-    server = Server(settings, profile, Watched(settings, together=together))
-    await server.start()
+    server = await started(settings, Watched(settings, together=together))
     print(f"listening on http://127.0.0.1:{server.address[1]}", flush=True)
     asyncio.get_running_loop().add_reader(sys.stdin, tell)
     await server.run()

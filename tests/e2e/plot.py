@@ -15,8 +15,6 @@ import json
 import math
 import re
 import time
-import urllib.parse
-import urllib.request
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,10 +28,10 @@ from matplotlib.patches import FancyBboxPatch
 from matplotlib.ticker import NullFormatter
 from PIL import Image
 
+from tests.e2e.prometheus import Prometheus, substituted
 from tests.e2e.running import ROOT
 
 FOLDER = ROOT / "deploy" / "grafana"
-OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # never by way of a machine's own proxy
 PICTURES = {
     "overview": ("", "Traffic and health", "Confidence"),
     "distributions": ("Distributions", "Proxy overhead"),
@@ -51,9 +49,9 @@ class Series:
 
 @dataclass
 class Source:
-    """The API of a Prometheus, and the times at which it is asked."""
+    """A Prometheus, and the times at which it is asked."""
 
-    url: str
+    prom: Prometheus
     start: float
     end: float
     step: float
@@ -64,15 +62,10 @@ class Source:
         self.times = np.arange(self.start, self.end + 1e-6, self.step)
 
     def ask(self, expr: str, legend: str) -> list[Series]:
-        expr = expr.replace("$__rate_interval", f"{self.rate_interval:.0f}s")
-        expr = re.sub(r"\$(job|model|api)\b", ".*", expr)
-        query = {"query": expr, "start": self.start, "end": self.end, "step": self.step}
-        with OPENER.open(
-            f"{self.url}/api/v1/query_range?{urllib.parse.urlencode(query)}", timeout=60
-        ) as answer:
-            results = json.load(answer)["data"]["result"]
+        query = substituted(expr, f"{self.rate_interval:.0f}s")
+        times = {"start": self.start, "end": self.end, "step": self.step}
         found = []
-        for result in results:
+        for result in self.prom.api("query_range", query=query, **times)["result"]:
             values = np.full(len(self.times), np.nan)
             for moment, value in result["values"]:
                 values[round((float(moment) - self.start) / self.step)] = float(value)
@@ -378,7 +371,7 @@ def main() -> None:
     told = parser.parse_args()
     step = told.step or max(15.0, (told.end - told.start) / 200)
     interval = told.rate_interval or max(step + 15, 60)
-    write(told.out, Source(told.prometheus.rstrip("/"), told.start, told.end, step, interval))
+    write(told.out, Source(Prometheus(told.prometheus.rstrip("/")), told.start, told.end, step, interval))
 
 
 if __name__ == "__main__":

@@ -25,21 +25,19 @@ class Answer:
         return [json.loads(text) for text in data if text != "[DONE]"]
 
 
-_OPENER = urllib.request.build_opener(
-    urllib.request.ProxyHandler({})
-)  # never by way of a machine's own proxy
+OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # never by way of a machine's own proxy
 
 
 def post(url: str, body: dict[str, Any], timeout: float = 60) -> Answer:
     request = urllib.request.Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
     try:
-        with _OPENER.open(request, timeout=timeout) as answer:
+        with OPENER.open(request, timeout=timeout) as answer:
             return Answer(answer.status, answer.headers.get("Content-Type", ""), answer.read())
     except urllib.error.HTTPError as error:
         return Answer(error.code, error.headers.get("Content-Type", ""), error.read())
 
 
 def page(url: str) -> bytes:
-    with _OPENER.open(url, timeout=30) as answer:
+    with OPENER.open(url, timeout=30) as answer:
         found: bytes = answer.read()
         return found

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import subprocess
 import time
 import urllib.error
 import urllib.parse
-import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,13 +17,13 @@ from typing import Any
 
 import yaml
 
+from tests.e2e.posting import OPENER
 from tests.e2e.running import need
 
 INTERVAL = 0.2
 """Seconds between two scrapes."""
 TARGET_LABELS = {"endpoint": "metrics", "service": "llm", "container": "logprob-proxy", "pod": "llm-0"}
 """What the Prometheus operator sets; a metric's label of the same name would become `exported_...`."""
-_OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 @dataclass(frozen=True)
@@ -31,13 +31,12 @@ class Prometheus:
     """One that runs."""
 
     url: str
-    folder: Path
 
-    def api(self, path: str, **parameters: str) -> Any:
+    def api(self, path: str, **parameters: object) -> Any:
         """The `data` of an answer of its HTTP API. Raises AssertionError with what it says."""
         query = urllib.parse.urlencode(parameters)
         try:
-            with _OPENER.open(f"{self.url}/api/v1/{path}?{query}", timeout=30) as answer:
+            with OPENER.open(f"{self.url}/api/v1/{path}?{query}", timeout=30) as answer:
                 found = json.load(answer)
         except urllib.error.HTTPError as error:
             raise AssertionError(f"{path} {parameters}: {error.read().decode()}") from None
@@ -67,6 +66,14 @@ class Prometheus:
         """Wait for so many more of them."""
         time.sleep(number * INTERVAL)
         self.until("up", 1)
+
+
+def substituted(expression: str, rate_interval: str) -> str:
+    """An expression of the dashboard as Grafana would ask it, with everything chosen."""
+    expression = expression.replace("$__rate_interval", rate_interval)
+    expression = re.sub(r"\$(job|model|api)\b", ".*", expression)
+    assert "$" not in expression
+    return expression
 
 
 @contextmanager
@@ -99,7 +106,7 @@ def prometheus(
     ]
     with log.open("w") as said, subprocess.Popen(command, stdout=said, stderr=said) as process:
         try:
-            found = Prometheus(f"http://127.0.0.1:{port}", folder)
+            found = Prometheus(f"http://127.0.0.1:{port}")
             _until_up(found, process, log)
             yield found
         finally:

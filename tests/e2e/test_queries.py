@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import subprocess
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -22,8 +21,9 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.e2e.posting import page, post
-from tests.e2e.prometheus import TARGET_LABELS, Prometheus, prometheus
-from tests.e2e.running import ROOT, Running, need, proxy_before
+from tests.e2e.prometheus import TARGET_LABELS, Prometheus, prometheus, substituted
+from tests.e2e.running import ROOT, Running, proxy_before
+from tests.promtool import promtool
 
 DASHBOARD = json.loads((ROOT / "deploy/grafana/logprob-proxy.json").read_text())
 RULE_FILES = sorted((ROOT / "deploy/prometheus").glob("*.rules.yml"))
@@ -119,28 +119,13 @@ def history(text: str, admin: str, now: int) -> str:
     return "".join([*lines, "# EOF\n"])
 
 
-def promtool(*arguments: object) -> None:
-    command = [need("promtool"), *map(str, arguments)]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=100)
-    assert result.returncode == 0, result.stdout + result.stderr
-
-
 def finds(prom: Prometheus, expression: str) -> bool:
     return any(math.isfinite(float(found["value"][1])) for found in prom.query(expression))
 
 
-def substituted(expression: str) -> str:
-    """As Grafana would ask, with everything chosen."""
-    values = {"$__rate_interval": "1m", "$job": ".*", "$model": ".*", "$api": ".*"}
-    for name, value in values.items():
-        expression = expression.replace(name, value)
-    assert "$" not in expression
-    return expression
-
-
 @pytest.mark.parametrize(("panel", "expression"), PANELS)
 def test_each_panel_shows_something(prom: Prometheus, panel: str, expression: str) -> None:
-    assert finds(prom, substituted(expression))
+    assert finds(prom, substituted(expression, "1m"))
 
 
 @pytest.mark.parametrize(
@@ -150,7 +135,7 @@ def test_each_variable_has_values(prom: Prometheus, variable: dict[str, Any]) ->
     match = re.fullmatch(r"label_values\((.*), (\w+)\)", variable["query"]["query"])
     assert match is not None
     series, label = match.groups()
-    values = prom.api(f"label/{label}/values", **{"match[]": substituted(series)})
+    values = prom.api(f"label/{label}/values", **{"match[]": substituted(series, "1m")})
     assert [value for value in values if value]
 
 

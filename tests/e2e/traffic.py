@@ -119,7 +119,7 @@ def main() -> None:
         start = time.time()
         traffic(running.base_url, told.seconds)
         time.sleep(2)
-        write(told.out, Source(prom.url, start + 30, time.time(), 5, 30))
+        write(told.out, Source(prom, start + 30, time.time(), 5, 30))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -12,9 +11,10 @@ from typing import Any
 
 import pytest
 import yaml
-from prometheus_client import Histogram
 
 from proxy.metrics import METRICS
+from tests.house.series import LABELS
+from tests.promtool import promtool
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "deploy" / "prometheus"
@@ -25,13 +25,6 @@ TESTS = sorted((FOLDER / "tests").glob("*.test.yml"))
 INSTANCE = {"instance", "pod", "container", "endpoint", "service"}
 """What tells the instances of one job apart."""
 TARGET = INSTANCE | {"job", "namespace", "cluster"}
-
-SUFFIXES = ("_bucket", "_sum", "_count")
-LABELS = {
-    row.name + suffix: {*row.labels, *(["le"] if suffix == "_bucket" else [])}
-    for row in METRICS
-    for suffix in (SUFFIXES if row.kind is Histogram else ("",))
-}
 
 _MATCHERS = re.compile(r"([a-zA-Z_:][\w:]*)\{([^}]*)\}")
 _GROUPING = re.compile(r"\b(by|without|on|ignoring|group_left|group_right)\s*\(([^)]*)\)")
@@ -78,15 +71,6 @@ def labels(series: str) -> frozenset[str]:
     inside = {label for name in names(expr) for label in labels(name)}
     gone = lists(expr, "without")
     return frozenset(label for label in inside if not gone or any(label not in group for group in gone))
-
-
-def promtool(*arguments: object) -> str:
-    program = shutil.which("promtool")
-    if program is None:
-        pytest.skip("promtool is not installed (Debian's package prometheus has it)")
-    result = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, timeout=100)
-    assert result.returncode == 0, result.stdout + result.stderr
-    return result.stdout
 
 
 def test_rules_are_valid() -> None:

@@ -71,6 +71,16 @@ class Served:
         """Over all labels."""
         return sum(value for (one, _), value in (await self.metrics()).items() if one == name)
 
+    async def counted(self, wanted: float) -> bool:
+        """Whether so many answers are in the metrics: that comes a moment after the client has them."""
+        return await self.total("logprob_responses_total") == wanted
+
+    async def ready(self) -> bool:
+        return (await self.page("/readyz")).status == 200
+
+    async def unready(self) -> bool:
+        return (await self.page("/readyz")).status == 503
+
 
 def children(pid: int) -> list[int]:
     """Process ids of a process's children (of all its threads: asyncio may start them from any)."""

@@ -84,10 +84,7 @@ async def test_what_is_counted_by_several_is_counted_once() -> None:
             for _ in range(60):
                 group.create_task(proxy.ask(post()))
 
-        async def counted() -> bool:
-            return await proxy.total(RESPONSES) == 60
-
-        await until(counted)
+        await until(lambda: proxy.counted(60))
         found = await proxy.metrics()
         assert found["logprob_proxy_inflight_limit", frozenset()] == Settings().max_in_flight
         assert found["logprob_proxy_inflight_requests", frozenset()] == 0
@@ -135,11 +132,8 @@ async def test_files_do_not_pile_up(tmp_path: Path) -> None:
         async def first_files() -> bool:
             return len(list(folder.glob("gauge_livesum_*.db"))) == 2
 
-        async def counted() -> bool:
-            return await proxy.total(RESPONSES) == 1
-
         await until(first_files)
-        await until(counted)
+        await until(lambda: proxy.counted(1))
         before = {path.name for path in folder.iterdir()}
         old = proxy.workers
         os.kill(old[0], signal.SIGKILL)
@@ -169,10 +163,7 @@ async def test_workers_share_the_room_for_model_names() -> None:
                 for number in range(first, first + 20):
                     group.create_task(proxy.ask(post(b'{"model":"n%d","logprobs":true}' % number)))
 
-        async def counted() -> bool:
-            return await proxy.total(RESPONSES) == 140
-
-        await until(counted)
+        await until(lambda: proxy.counted(140))
         found = await proxy.metrics()
         models = {dict(labels).get("model") for name, labels in found if name == RESPONSES}
         assert len(models) == names.ROOM + 1
@@ -185,13 +176,9 @@ async def test_workers_share_the_room_for_model_names() -> None:
         async with asyncio.TaskGroup() as group:
             for _ in range(100):
                 group.create_task(proxy.ask(post(b'{"model":"n0","logprobs":true}')))
-        await until(lambda: totals(proxy, 240))
+        await until(lambda: proxy.counted(240))
         found = await proxy.metrics()
         assert sum(name == "logprob_model_info" for name, _ in found) == names.ROOM + 1
-
-
-async def totals(proxy: Served, wanted: float) -> bool:
-    return await proxy.total(RESPONSES) == wanted
 
 
 def test_names_in_a_file_are_known_to_all(tmp_path: Path) -> None:
@@ -321,15 +308,8 @@ async def test_ready_means_that_a_worker_is_up() -> None:
         for pid in proxy.workers:
             os.kill(pid, signal.SIGKILL)
 
-        async def unready() -> bool:
-            return (await proxy.page("/readyz")).status == 503
-
-        await until(unready)
-        await until(lambda: is_ready(proxy))
-
-
-async def is_ready(proxy: Served) -> bool:
-    return (await proxy.page("/readyz")).status == 200
+        await until(proxy.unready)
+        await until(proxy.ready)
 
 
 async def test_a_worker_that_hangs_is_replaced() -> None:
@@ -388,10 +368,7 @@ async def test_during_the_drain_delay_all_goes_on() -> None:
     async with Upstream(streaming).serve() as upstream, served(upstream.port, *flags) as proxy:
         proxy.process.terminate()
 
-        async def draining() -> bool:
-            return (await proxy.page("/readyz")).status == 503
-
-        await until(draining)
+        await until(proxy.unready)
         late = await proxy.ask(get())
         assert (late.status, late.get(b"connection")) == (200, b"close")
         assert await asyncio.wait_for(proxy.process.wait(), WAIT) == 0
@@ -405,10 +382,7 @@ async def test_a_second_signal_ends_it_now() -> None:
             await client.head()
             proxy.process.terminate()
 
-            async def draining() -> bool:
-                return (await proxy.page("/readyz")).status == 503
-
-            await until(draining)
+            await until(proxy.unready)
             began = time.monotonic()
             proxy.process.terminate()
             _, clean = await client.chunks()
@@ -437,7 +411,7 @@ async def test_one_worker_can_be_sent_home() -> None:
         await until(lambda: gone(before[0]))
 
         async def replaced() -> bool:
-            return len(proxy.workers) == 2 and await is_ready(proxy)
+            return len(proxy.workers) == 2 and await proxy.ready()
 
         await until(replaced)
         assert before[1] in proxy.workers
@@ -538,10 +512,7 @@ async def test_one_place_to_write_is_enough(temporary: str, flags: tuple[str, ..
     ):
         assert (await proxy.ask(post())).status == 200
 
-        async def counted() -> bool:
-            return await proxy.total(RESPONSES) == 1
-
-        await until(counted)
+        await until(lambda: proxy.counted(1))
 
 
 async def test_a_full_disk_costs_counts_and_nothing_else() -> None:
