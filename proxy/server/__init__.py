@@ -2,6 +2,7 @@
 
 listening   sockets, and the connections behind them
 admin       /metrics, /healthz and /readyz
+ending      signals, and waits that they cut short
 server      the proxy in one process
 supervisor  the process above several workers
 worker      one of them

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import signal
 import socket
 import time
 from collections.abc import Sequence
@@ -25,6 +24,7 @@ from proxy.metrics import Metrics
 from proxy.observe import Observer
 from proxy.profiles import pick
 from proxy.server.admin import Pages
+from proxy.server.ending import on_signals, until
 from proxy.server.listening import Handler, Listener, listen, until_closed
 from proxy.settings import Settings
 from proxy.upstream import Origin, Pool
@@ -34,7 +34,6 @@ _BREAK_GRACE: Final = 2.0
 """Seconds for broken ends to leave before connections are dropped."""
 _LAST_GRACE: Final = 0.5
 """Seconds for what aiohttp still does on them. Not 0: to aiohttp that is for ever."""
-SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
 class Server:
@@ -135,14 +134,8 @@ class Server:
 
     async def run(self) -> None:
         """Serve until a signal has ended it: SIGTERM and SIGINT drain, the second one ends at once."""
-        loop = asyncio.get_running_loop()
-        for number in SIGNALS:
-            loop.add_signal_handler(number, self._signalled)
-        try:
+        with on_signals(self._signalled):
             await self.wait_closed()
-        finally:
-            for number in SIGNALS:
-                loop.remove_signal_handler(number)
 
     def _signalled(self) -> None:
         if self._drain is None:
@@ -169,24 +162,17 @@ class Server:
         settings, shared = self.settings, self._shared
         logs.get().info("draining", in_flight=len(shared.running))
         try:
-            await self._until(settings.drain_delay)
+            await until(settings.drain_delay, self._hurry)
             clients = self._listening[0]
             clients.stop()
             clients.connections.retire()
             if shared.running:
-                await self._until(settings.drain_timeout, shared.idle)
+                await until(settings.drain_timeout, self._hurry, shared.idle)
             await self._break_off()
             clients.connections.retire()  # those that were being accepted the first time
             await clients.connections.shutdown(timeout=_LAST_GRACE)
         finally:
             await self._release()
-
-    async def _until(self, seconds: float, *events: asyncio.Event) -> None:
-        """Wait for the first of the events, a second signal, or the time."""
-        waiting = [tasks.spawn(event.wait(), "drain") for event in (self._hurry, *events)]
-        await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        for one in waiting:
-            one.cancel()
 
     async def _break_off(self) -> None:
         """Break what still runs, so that its clients see that it is not whole."""
@@ -196,9 +182,7 @@ class Server:
         logs.get().warning("answers broken off at the end of the drain", count=len(shared.running))
         for exchange in tuple(shared.running):
             exchange.stop()
-        waiting = tasks.spawn(shared.idle.wait(), "drain")
-        await asyncio.wait([waiting], timeout=_BREAK_GRACE)
-        waiting.cancel()
+        await until(_BREAK_GRACE, shared.idle)
 
     async def _release(self) -> None:
         if self._lag is not None:

@@ -26,8 +26,8 @@ from proxy.core.request import Profile
 from proxy.exchange import tasks
 from proxy.metrics import workers
 from proxy.server.admin import Pages
+from proxy.server.ending import on_signals, until
 from proxy.server.listening import Listener, address, bind, listen, until_closed
-from proxy.server.server import SIGNALS
 from proxy.server.worker import DRAIN, END, READY, Orders
 from proxy.settings import Settings
 
@@ -119,16 +119,12 @@ class Supervisor:
 
     async def run(self) -> None:
         """Keep the workers running until a signal has ended them: SIGTERM and SIGINT drain, the second one ends at once."""
-        loop = asyncio.get_running_loop()
-        for number in SIGNALS:
-            loop.add_signal_handler(number, self._signalled)
         draining = tasks.spawn(self._drain(), "drain")
         try:
-            await asyncio.wait(self._keepers)
+            with on_signals(self._signalled):
+                await asyncio.wait(self._keepers)
         finally:
             draining.cancel()
-            for number in SIGNALS:
-                loop.remove_signal_handler(number)
             self._close()
             if (admin := self._admin) is not None:
                 await until_closed(lambda: admin.connections.connections)
@@ -183,7 +179,7 @@ class Supervisor:
             if place in self._workers:
                 lived = await self._ended(place)
             soon = soon + 1 if lived < _SOON else 0
-            await _within(_PAUSES[min(soon, len(_PAUSES) - 1)], self._draining)
+            await until(_PAUSES[min(soon, len(_PAUSES) - 1)], self._draining)
             if self._draining.is_set():
                 return
             try:
@@ -237,9 +233,9 @@ class Supervisor:
     async def _drain(self) -> None:
         """What the workers do by themselves, this process does with its own sockets; who does not end is ended."""
         await self._draining.wait()
-        await _within(self.settings.drain_delay, self._hurry)
+        await until(self.settings.drain_delay, self._hurry)
         self._stop_listening()
-        await _within(self.settings.drain_timeout, self._hurry)
+        await until(self.settings.drain_timeout, self._hurry)
         await asyncio.sleep(_GRACE)
         for place, worker in self._workers.items():
             logs.get().error("worker killed: it did not end", worker=place, pid=worker.process.pid)
@@ -254,12 +250,6 @@ class Supervisor:
         self._stop_listening()
         if self._admin is not None:
             self._admin.close()
-
-
-async def _within(seconds: float, event: asyncio.Event) -> None:
-    """Wait for the event, not longer than this."""
-    with suppress(TimeoutError):
-        await asyncio.wait_for(event.wait(), seconds)
 
 
 def _ending(code: int) -> str:

@@ -20,7 +20,8 @@ import orjson
 from proxy import logs
 from proxy.exchange import tasks
 from proxy.metrics import Metrics, workers
-from proxy.server.server import SIGNALS, Server, started
+from proxy.server.ending import SIGNALS
+from proxy.server.server import Server, started
 from proxy.settings import Settings
 
 READY: Final = b"ready\n"
