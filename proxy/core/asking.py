@@ -51,19 +51,19 @@ def coerced(body: bytes, switch: str, number: str, value: int) -> list[Edit]:
 
 def without(body: bytes, member: str) -> list[Edit]:
     """The edits that take a member of the request out, every time it is there. Raises ScanError."""
-    there = _object(body)
-    kept = [span for span, _ in there.pairs if text_of(body[span.key_start + 1 : span.key_end - 1]) != member]
-    if len(kept) == len(there.pairs):
+    spans = [span for span, _ in _object(body).pairs]
+    if not spans:
         return []
     edits = []
-    at, end = there.pairs[0][0].key_start, there.pairs[-1][0].end
-    for span in kept:
+    at, end = spans[0].key_start, spans[-1].end
+    last = at
+    for span, following in zip(spans, [*(other.key_start for other in spans[1:]), end]):
+        if text_of(body[span.key_start + 1 : span.key_end - 1]) == member:
+            continue
         # What stands before a kept member up to the one before it: commas, and members that go.
         if span.key_start > at:
             edits.append(Edit(at, span.key_start, b""))
-        following = [other.key_start for other, _ in there.pairs if other.key_start > span.end]
-        at = following[0] if following else end
-    last = kept[-1].end if kept else at
+        at, last = following, span.end
     if last < end:
         edits.append(Edit(last, end, b""))
     return edits
